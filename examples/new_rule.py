@@ -13,7 +13,7 @@ import numpy as np
 from msgspec.structs import replace
 from new_source import VOCABULARY as TIMES
 
-from tpuprof_tui.analysis.pivot import Groups
+from tpuprof_tui.analysis.pivot import GroupBy
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.formats.escape import line_text
 from tpuprof_tui.formats.units import time_text
@@ -26,7 +26,7 @@ SLOW = 4
 
 def _uneven(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
     events = query.events(("name", "duration"), role=Role.WORK)
-    groups = Groups(events, ("name",))
+    groups = GroupBy(events, ("name",))
     for number in range(groups.count):
         took = events["duration"][groups.index == number]
         usual = float(np.median(took))

@@ -17,9 +17,9 @@ import numpy as np
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model import Column, Device, Group, Groups, Lane, Profile, Scopes, StringsBuilder
 from tpuprof_tui.model.activity import Activity
-from tpuprof_tui.model.profile import Recording
+from tpuprof_tui.model.profile import RecordingMode
 from tpuprof_tui.model.vocabulary import NAMES, Capability, GroupKind, LaneKind, Vocabulary, Word
-from tpuprof_tui.sources.source import ProgressCallback, Source, Verdict, first_bytes
+from tpuprof_tui.sources.source import ProgressCallback, Recognition, Source, first_bytes
 
 HEADER = b"lane,name,start_us,end_us"
 COLUMNS = (
@@ -41,11 +41,11 @@ class TimesSource(Source):
 
     id, title, expected = "times", "a table of times", "a file *.times.csv"
 
-    def recognises(self, path: Path) -> Verdict:
+    def recognises(self, path: Path) -> Recognition:
         """By the name, else by the first line."""
         if path.name.endswith(".times.csv"):
-            return Verdict("name", "it ends in .times.csv")
-        return Verdict("content", "its first line") if first_bytes(path, 64).startswith(HEADER) else Verdict("", "")
+            return Recognition("name", "it ends in .times.csv")
+        return Recognition("content" if first_bytes(path, 64).startswith(HEADER) else "", "its first line")
 
     def find(self, folder: Path, names: Sequence[str]) -> Sequence[Path]:
         """The tables in a folder, for lists of captures."""
@@ -63,7 +63,7 @@ class TimesSource(Source):
                     raise UnreadableError(f"{path}: line {number} is no row of times ({error}).") from None
         return Profile(
             path=str(path), name=path.name, vocabulary=VOCABULARY, device=Device("machine"),
-            recording=Recording("a table"), capabilities=frozenset((NAMES,)), source_data={},
+            recording=RecordingMode("a table"), capabilities=frozenset((NAMES,)), source_data={},
             groups=Groups([Group("Machine", "machine", number=0, is_unit=True)]),
             lanes=tuple(_lane(label, place, sorted(rows)) for place, (label, rows) in enumerate(lanes.items())),
             strings={"name": names.build()}, scopes=Scopes(), problems=(),

@@ -343,9 +343,9 @@ def big_profile(
     return make_profile(lanes, strings=texts.build(), mode=mode, cores=range(cores), scopes=scopes)
 
 
-def small_profile(mode: int = 1, *, instructions: int = 600, seed: int = 0) -> Profile:
+def small_profile(mode: int = 1, *, event_count: int = 600, seed: int = 0) -> Profile:
     """Three cores (core 2 idle), three engines each, two CDMA ports, and problems of every severity."""
-    profile = big_profile(instructions, cores=2, ports=2, mode=mode, seed=seed, kernels_every=20)
+    profile = big_profile(event_count, cores=2, ports=2, mode=mode, seed=seed, kernels_every=20)
     problems = (
         Problem(Severity.NOTE, "The last block has no end marker.", "Read to the end of the file.",
                 file="cdmlib_0.profile", offset=4096, group=0),

@@ -16,7 +16,7 @@ from torch_trace import write_run
 
 from tpuprof_tui.cli.agent import PAGE
 from tpuprof_tui.cli.main import main
-from tpuprof_tui.cli.pages import MOST_BYTES
+from tpuprof_tui.cli.printing import MOST_BYTES
 
 _PLACE = re.compile(r"[a-z_]+(?:\.(?:[a-z_]+|\*))*")
 

@@ -127,7 +127,7 @@ def test_a_description_is_short_whatever_names_say(monkeypatch, capfd):
     from profiles import make_profile
 
     from tpuprof_tui.model import Counter, Device, Lane, Problem, Severity
-    from tpuprof_tui.model.profile import Recording
+    from tpuprof_tui.model.profile import RecordingMode
     from tpuprof_tui.sources import catalog
 
     for hostile in ("\x1b[2J\n\u202e\ud800<b>", "名字", "x", '"\\'):
@@ -137,7 +137,7 @@ def test_a_description_is_short_whatever_names_say(monkeypatch, capfd):
         counters = tuple(Counter(-1, f"{number}{name}", name, np.arange(1), np.zeros(1)) for number in range(40))
         device = Device(name, clocks=tuple((f"{number}{name}", 1e9) for number in range(40)))
         profile = replace(make_profile(lanes, problems=[Problem(Severity.ERROR, name, name)]), name=name, device=device,
-                          counters=counters, recording=Recording(name, name, name))  # fmt: skip
+                          counters=counters, recording=RecordingMode(name, name, name))  # fmt: skip
         monkeypatch.setattr(catalog, "open_profile", lambda path, found=profile, **_: found)
         text = said(capfd, "describe", "x")
         assert len(text.encode()) <= MOST_BYTES

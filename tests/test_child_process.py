@@ -17,7 +17,7 @@ def test_cores_are_no_more_than_the_quota_of_the_cgroup(tmp_path, monkeypatch, q
         (tmp_path / "cpu.max").write_text(quota)
     monkeypatch.setattr(child_process, "_QUOTA", tmp_path / "cpu.max")
     monkeypatch.setattr(child_process.os, "sched_getaffinity", lambda _: set(range(8)), raising=False)
-    assert child_process.cores() == expected
+    assert child_process.cpu_count() == expected
     monkeypatch.setattr(child_process, "_sharing", 1)
-    child_process.share_cores(4)
-    assert child_process.cores() == max(expected // 4, 1)
+    child_process.share_cpus(4)
+    assert child_process.cpu_count() == max(expected // 4, 1)

@@ -32,13 +32,13 @@ STAYS = {
     "dataset/schema.py arrow_schema": "a function of a table's name, asked for each capture of a build",
     "dataset/schema.py arrow_types": "a constant that needs pyarrow",
     "dataset/tables.py _event_schema": "a function of a source's columns, asked for each capture of a build",
-    "sources/kept.py _code": "the code of the package, which a process loads once",
+    "sources/column_cache.py _code": "the code of the package, which a process loads once",
     "formats/escape.py clean": "a function of a text, asked for each name of a frame",
     **dict.fromkeys(
         (
             "sources/ascend/read/trace_view.py _ARGUMENTS",
-            "sources/torch/read/captures.py _CALLS",
-            "sources/torch/read/captures.py _NODES",
+            "sources/torch/read/graph_captures.py _CALLS",
+            "sources/torch/read/graph_captures.py _NODES",
             "sources/torch/read/dependencies.py _WAITS",
             "sources/torch/read/arguments.py ARGUMENTS",
             "sources/torch/read/arguments.py FLOWS",
@@ -51,7 +51,7 @@ STAYS = {
         ),
         "a constant: what is decoded of events",
     ),
-    "sources/sophgo/chips/layout.py CATALOG": "files of the package: the same for every capture, as few as chips",
+    "sources/sophgo/chips/bit_layout.py CHIP_FILES": "files of the package: the same for every capture, few as chips",
 }
 
 

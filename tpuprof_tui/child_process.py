@@ -15,16 +15,16 @@ _CODE: Final = (
 )
 
 
-#: Number of processes that share the cores.
+#: Number of processes that share the CPUs.
 _sharing = 1
 #: CPU quota of the process's cgroup: CPU time and period, us ("200000 100000"; "max 100000": no limit).
 _QUOTA: Final = Path("/sys/fs/cgroup/cpu.max")
 
 
-def cores() -> int:
+def cpu_count() -> int:
     """Number of CPU cores for this process: its CPU affinity, limited by the cgroup's quota, shared among processes.
 
-    See `share_cores`.
+    See `share_cpus`.
     """
     try:
         found = len(os.sched_getaffinity(0))
@@ -38,8 +38,8 @@ def cores() -> int:
     return max(found // _sharing, 1)
 
 
-def share_cores(processes: int) -> None:
-    """Sets the number of processes, including this one, that share the cores."""
+def share_cpus(processes: int) -> None:
+    """Sets the number of processes, including this one, that share the CPUs."""
     global _sharing
     _sharing = processes
 

@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from profiles import make_lane, make_profile
 
-from tpuprof_tui.analysis.critical_path import CriticalPath, Part, Slack, SlackSearch, critical_path, longest_off_path
+from tpuprof_tui.analysis.critical_path import (
+    CriticalPath,
+    PathPart,
+    Slack,
+    SlackSearch,
+    critical_path,
+    longest_off_path,
+)
 from tpuprof_tui.analysis.links.dependencies import dependencies_in, find_dependencies
 from tpuprof_tui.analysis.query import Query, query_of
 from tpuprof_tui.model import Activity, Links, Profile, Role
@@ -30,7 +37,7 @@ def add_up(path: CriticalPath, start: int, end: int) -> None:
 
 
 def told(profile: Profile, path: CriticalPath) -> list[tuple[str, str, int]]:
-    return [(Part(part).name, profile.lanes[lane].kind if lane >= 0 else "", int(ns))
+    return [(PathPart(part).name, profile.lanes[lane].kind if lane >= 0 else "", int(ns))
             for part, lane, ns in zip(path.part, path.lane, path.length, strict=True)]  # fmt: skip
 
 
@@ -169,9 +176,9 @@ class Slow:
             waiter = self.parent(waiter)
             if waiter != NONE:
                 begin = min(max(self.events[waiter][0], start), end)
-                parts.append((Part.EVENT, begin, end))
+                parts.append((PathPart.EVENT, begin, end))
                 end = begin
-        return [*parts, (Part.GAP, start, end)]
+        return [*parts, (PathPart.GAP, start, end)]
 
     def parent(self, event):
         begin, end, lane, _ = self.events[event]
@@ -196,22 +203,22 @@ class Slow:
                 cause = self.cause(event, 1)
                 cause = cause if cause != NONE else self.last(device, time)
                 if cause == NONE or self.end(cause) <= begin or self.events[cause][0] >= time:
-                    parts.append((Part.WAIT, begin, time))
+                    parts.append((PathPart.WAIT, begin, time))
                     event, time = self.before(event, begin), begin
                 else:
-                    parts.append((Part.WAIT, min(self.end(cause), time), time))
+                    parts.append((PathPart.WAIT, min(self.end(cause), time), time))
                     event, time = cause, min(self.end(cause), time)
                 waiter = event
                 continue
             awaited = self.meanwhile(self.events[event][2], begin, time, False)
             if awaited != NONE:
-                parts.append((Part.EVENT, self.end(awaited), time))
+                parts.append((PathPart.EVENT, self.end(awaited), time))
                 waiter, event, time = event, awaited, self.end(awaited)
                 continue
             met = self.cause(event, 2)
             if met != NONE and start < self.events[met][0] < time:
                 event, begin = met, self.events[met][0]
-            parts.append((Part.EVENT, begin, time))
+            parts.append((PathPart.EVENT, begin, time))
             waiter, event, time = event, self.before(event, begin), begin
         return [(int(part), low, high) for part, low, high in reversed(parts) if high > low]
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from profiles import big_profile, make_lane, make_profile
 
 from tpuprof_tui.analysis.derived_columns import with_exposed
-from tpuprof_tui.analysis.findings.top_events import LARGE, best_rows, exposed_score, slow_score, wait_score
+from tpuprof_tui.analysis.evidence.top_events import LARGE, best_rows, exposed_score, slow_score, wait_score
 from tpuprof_tui.analysis.index.unit_index import build_indexes, submitted
 from tpuprof_tui.analysis.selecting.filters import FilterError, compile_filter
 from tpuprof_tui.model import INT_MISSING, Role

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tpuprof_tui.analysis.pivot import Frame, Groups, most, rows, total
+from tpuprof_tui.analysis.pivot import Frame, GroupBy, most, rows, total
 from tpuprof_tui.analysis.totals.grouping import even_edges, in_ranges, next_step, wide_edges
 from tpuprof_tui.model import INT_MISSING, is_missing
 from tpuprof_tui.model.uniques import distinct, distinct_together
@@ -26,7 +26,7 @@ def slow(values, durations):
 
 def grouped(values, durations):
     """Count, total and longest by value, None for what is missing; values that are not missing ascend."""
-    groups = Groups(Frame({"value": values, "took": durations}, {}), ["value"])
+    groups = GroupBy(Frame({"value": values, "took": durations}, {}), ["value"])
     found = groups.values("value")
     known = found[~is_missing(found)].tolist()
     assert known == sorted(known)

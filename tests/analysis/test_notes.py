@@ -10,9 +10,9 @@ from msgspec.structs import replace
 from profiles import make_lane, make_profile, session_of
 
 from tpuprof_tui.analysis.query import query_of
-from tpuprof_tui.analysis.selecting.navigation import at_place, place_of, place_words, toggle_mark, toggle_span
+from tpuprof_tui.analysis.selecting.moves import at_place, place_of, place_words, toggle_mark, toggle_span
 from tpuprof_tui.analysis.selecting.notes import Notes, NotesError, notes_path, read_notes, set_note_text, write_notes
-from tpuprof_tui.analysis.selecting.state import DisplayState, Place, Scope, Selection
+from tpuprof_tui.analysis.selecting.state import DisplayState, Place, Scope, SelectedItem
 from tpuprof_tui.cli.main import build_parser
 from tpuprof_tui.errors import TpuprofError
 from tpuprof_tui.views.registry import ask
@@ -65,7 +65,7 @@ def test_what_is_no_note_is_passed_over(tmp_path):
 def test_a_command_line_leads_to_the_same_place():
     session = session_of(PROFILE)
     core = PROFILE.groups.numbered(1)
-    state = replace(VIEW, range=(250, 450), scope=Scope(core), selection=Selection(core, 1, 1), filter="dur>=1")
+    state = replace(VIEW, range=(250, 450), scope=Scope(core), selection=SelectedItem(core, 1, 1), filter="dur>=1")
     place = place_of(session, state, state.range)
     words = shlex.split(place_words("/captures/my run", place))
     assert words == ["tpuprof", "/captures/my run", "--range", "250ns..450ns", "--core", "1", "--filter", "dur>=1",
@@ -78,11 +78,11 @@ def test_a_command_line_leads_to_the_same_place():
     assert (shown.start, shown.end) == (250, 450)
     assert place_of(session, shown, shown.range) == place
     assert place_words("x", place_of(session, VIEW, None)) == "tpuprof x"
-    assert place_words("x", Place(core=3), against="a b") == "tpuprof x --core 3 --against 'a b'"
+    assert place_words("x", Place(unit_number=3), against="a b") == "tpuprof x --core 3 --against 'a b'"
 
 
 @pytest.mark.parametrize("place", [
-    Place(range="5us..6us"), Place(range="b..a"), Place(core=7), Place(group="no"), Place(filter="("),
+    Place(range="5us..6us"), Place(range="b..a"), Place(unit_number=7), Place(group="no"), Place(filter="("),
     Place(select="Core 9 TIU:0"), Place(select="Core 0 TIU:2"), Place(select="Core 0 TIU:x"), Place(select="0"),
 ])  # fmt: skip
 def test_a_place_that_is_not_there_is_told(place):

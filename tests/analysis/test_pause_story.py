@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 from profiles import Texts, make_lane, make_profile
 
-from tpuprof_tui.analysis.findings.pause_story import pause_story
+from tpuprof_tui.analysis.evidence.pause_story import pause_story
 from tpuprof_tui.analysis.query import query_of
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Scope

@@ -9,12 +9,12 @@ from weakref import ref
 import pytest
 from profiles import small_profile
 
-from tpuprof_tui.analysis.findings.peers import peers_of
-from tpuprof_tui.analysis.findings.problem_rows import problem_rows
+from tpuprof_tui.analysis.evidence.peers import peers_of
+from tpuprof_tui.analysis.evidence.problem_rows import problem_rows
 from tpuprof_tui.analysis.links.dependencies import cached_dependencies, dependencies_of
 from tpuprof_tui.analysis.result_cache import ResultCache
 from tpuprof_tui.analysis.selecting.filter_masks import CACHED_FILTERS, apply_filter, is_filter_cached
-from tpuprof_tui.views.screen import first_screen
+from tpuprof_tui.views.summary_views import first_screen
 
 
 def test_a_thing_is_made_once():

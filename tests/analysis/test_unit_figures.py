@@ -10,7 +10,7 @@ from work_rows import top
 
 from tpuprof_tui.analysis.derived_columns import with_exposed
 from tpuprof_tui.analysis.events import numbers_in
-from tpuprof_tui.analysis.findings.top_events import LARGE, slow_score
+from tpuprof_tui.analysis.evidence.top_events import LARGE, slow_score
 from tpuprof_tui.analysis.index.lane_index import build_index
 from tpuprof_tui.analysis.query import Query, query_of
 from tpuprof_tui.analysis.selecting.session import Session
@@ -201,7 +201,7 @@ def test_a_profile_without_a_device_is_headed_by_what_the_host_did():
     host = replace(make_lane(starts=[0, 40], ends=[30, 90]), activity=Activity.HOST)
     profile = make_profile([host])
     figures = query_of(profile).headline
-    assert (figures.device_ns, figures.instructions) == (90, 2)
+    assert (figures.device_ns, figures.event_count) == (90, 2)
 
 
 def test_a_single_unit_has_a_mean_which_is_its_own_and_not_shown_twice():

@@ -29,7 +29,7 @@ def collected_by_the_tests(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def profile() -> Profile:
-    return small_profile(1, instructions=600)
+    return small_profile(1, event_count=600)
 
 
 @pytest.fixture(scope="module")

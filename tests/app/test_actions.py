@@ -14,15 +14,15 @@ from tpuprof_tui.app.overlays.export import ExportPane
 from tpuprof_tui.app.overlays.flame import FlameGraph
 from tpuprof_tui.app.overlays.help import HelpLines
 from tpuprof_tui.app.overlays.overlay import ConfirmPane
-from tpuprof_tui.app.overlays.table import ColumnList, GroupList
+from tpuprof_tui.app.overlays.table_lists import ColumnList, GroupList
 from tpuprof_tui.app.panes.detail import DetailPane
 from tpuprof_tui.app.panes.lines import LinesView
 from tpuprof_tui.app.panes.problems import ProblemsPane
 from tpuprof_tui.app.panes.prompt import Prompt
 from tpuprof_tui.app.panes.summary.summary import SummaryPane
-from tpuprof_tui.app.panes.table import InstructionTable
+from tpuprof_tui.app.panes.table import EventTable
 from tpuprof_tui.app.panes.timeline.changes import CHANGES
-from tpuprof_tui.app.panes.timeline.timeline import Timeline
+from tpuprof_tui.app.panes.timeline.timeline import TimelinePane
 from tpuprof_tui.app.panes.tree import GroupTree
 from tpuprof_tui.app.settings import actions
 from tpuprof_tui.app.settings.actions import (
@@ -43,9 +43,9 @@ from tpuprof_tui.app.shell.loading import LoadingPane
 from tpuprof_tui.sources.sophgo.vocabulary import VOCABULARY
 
 OWNERS = {
-    "app": TpuprofApp, "explorer": ExplorerScreen, "timeline": Timeline, "list": LinesView, "table": InstructionTable,
-    "summary": SummaryPane, "tree": GroupTree, "problems": ProblemsPane, "detail": DetailPane, "chooser": CaptureList,
-    "fleet": CaptureTable,
+    "app": TpuprofApp, "explorer": ExplorerScreen, "timeline": TimelinePane, "list": LinesView,
+    "table": EventTable, "summary": SummaryPane, "tree": GroupTree, "problems": ProblemsPane,
+    "detail": DetailPane, "chooser": CaptureList, "fleet": CaptureTable,
     "loading": LoadingPane, "text": LinesView,
     "export": ExportPane, "confirm": ConfirmPane,
     "prompt": Prompt, "groups": GroupList, "flame": FlameGraph, "wide": FlameGraph, "columns": ColumnList,

@@ -56,7 +56,7 @@ def data_of(query: Query) -> ChartData:
 
 
 def test_data_adds_up_to_what_was_moved():
-    profile = small_profile(1, instructions=600)
+    profile = small_profile(1, event_count=600)
     session = session_of(profile)
     data = data_of(Query(session))
     for engine, values in data.bandwidth.items():
@@ -69,7 +69,7 @@ def test_data_adds_up_to_what_was_moved():
 
 
 def test_a_core_counts_of_a_port_only_what_it_submitted():
-    profile = small_profile(1, instructions=600)
+    profile = small_profile(1, event_count=600)
     session = session_of(profile)
     parts = [data_of(Query(session, Scope(core))).durations.sum() for core in profile.groups.numbers]
     known = sum(int(((lane["role"] == Role.WORK) & (profile.unit_of(lane) >= 0 or lane["core"] != INT_MISSING)).sum())

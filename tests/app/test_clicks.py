@@ -15,7 +15,7 @@ async def click_on(pilot, text):
 
 
 async def test_tabs_and_footer_keys_are_clicked():
-    async with opened(small_profile(2, instructions=300), (120, 40)) as pilot:
+    async with opened(small_profile(2, event_count=300), (120, 40)) as pilot:
         screen = explorer(pilot)
         await click_on(pilot, "2 Table")
         assert (screen.manager.layout.tab, screen.focused.id) == ("table", "table")

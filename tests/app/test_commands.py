@@ -8,7 +8,7 @@ from pathlib import Path
 from screen import explorer, frame, opened, press, settled
 
 from tpuprof_tui.analysis.query import Query
-from tpuprof_tui.analysis.selecting.state import Scope, Selection, Sort
+from tpuprof_tui.analysis.selecting.state import Scope, SelectedItem, Sort
 from tpuprof_tui.app.explorer.commands import ExportRequests
 from tpuprof_tui.app.explorer.screen import ExplorerScreen
 from tpuprof_tui.app.settings.actions import (
@@ -169,14 +169,14 @@ async def test_times_and_cores(profile):
         await typed(pilot, "window 2us..6us")
         assert (screen.state.start, screen.state.end) == (2_000, 6_000)
         await typed(pilot, "core 1")
-        assert screen.state.selection == Selection(1)
+        assert screen.state.selection == SelectedItem(1)
         await typed(pilot, "core least")
         assert screen.state.selection.group == Query(screen.session).headline.idlest.unit
         await press(pilot, "o")
         await typed(pilot, "core most")
         assert screen.state.scope == Scope(Query(screen.session).headline.busiest.unit)
         await typed(pilot, "core")
-        assert (screen.state.scope, screen.state.selection) == (Scope(), Selection())
+        assert (screen.state.scope, screen.state.selection) == (Scope(), SelectedItem())
 
 
 async def test_columns_groups_and_rows(profile):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from screen import AS_RECORDED, SIZES, compared, explored, frame, press
 
-from tpuprof_tui.analysis.selecting.navigation import select_event
+from tpuprof_tui.analysis.selecting.moves import select_event
 from tpuprof_tui.app.panes.summary.summary import SummaryPane
 from tpuprof_tui.app.shell.application import TpuprofApp
 from tpuprof_tui.cli.main import main

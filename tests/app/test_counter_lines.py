@@ -15,7 +15,7 @@ from tpuprof_tui.model import Counter
 
 @pytest.fixture(scope="module")
 def profile():
-    small = small_profile(1, instructions=60)
+    small = small_profile(1, event_count=60)
     end = small.end_ns
     times = np.arange(8, dtype=np.int64) * (end // 8)
     group = small.lanes[0].group

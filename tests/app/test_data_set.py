@@ -18,7 +18,7 @@ from tpuprof_tui.app.shell.application import TpuprofApp
 from tpuprof_tui.app.shell.data_set import CaptureTable, DataSetScreen
 from tpuprof_tui.dataset import build as building
 from tpuprof_tui.dataset import is_data_set
-from tpuprof_tui.dataset.listing import Figure, Listing, Row, over_days, spark_line
+from tpuprof_tui.dataset.listing import ListColumn, ListedCapture, Listing, over_days, spark_line
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 NAMES = ("aks_bmodel", "aksv_cdma", "torch_cpu_recorded")
@@ -101,8 +101,10 @@ async def test_a_data_set_is_a_list_of_captures_with_figures(out, monkeypatch):
 
 @pytest.mark.parametrize("size", SIZES.values(), ids=SIZES)
 async def test_a_scroll_bar_stands_on_no_figure(size, out, monkeypatch):
-    figures = tuple(Figure(f"figure {number}", "share") for number in range(6))
-    rows = tuple(Row(f"/fleet/{number:03}", "", "2026-11-01", "0", 0, (0.5, 0.25, 0.123) * 2) for number in range(100))
+    figures = tuple(ListColumn(f"figure {number}", "share") for number in range(6))
+    rows = tuple(
+        ListedCapture(f"/fleet/{number:03}", "", "2026-11-01", "0", 0, (0.5, 0.25, 0.123) * 2) for number in range(100)
+    )
     monkeypatch.setattr(Listing, "read", lambda out: Listing(figures, rows))
     app = TpuprofApp(str(out))
     async with app.run_test(size=size) as pilot:

@@ -13,11 +13,11 @@ from rich.cells import cell_len
 from screen import AS_RECORDED, SIZES, compared, explorer, frame, opened, press
 
 from tpuprof_tui import open_profile
-from tpuprof_tui.analysis.findings.peers import peers_of
+from tpuprof_tui.analysis.evidence.peers import peers_of
 from tpuprof_tui.analysis.links.dependencies import dependencies_of, likely_release
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
-from tpuprof_tui.analysis.selecting.navigation import select_event
-from tpuprof_tui.analysis.selecting.state import Selection
+from tpuprof_tui.analysis.selecting.moves import select_event
+from tpuprof_tui.analysis.selecting.state import SelectedItem
 from tpuprof_tui.app.panes.detail import HELP_BESIDE, MAX_LINKS, DetailPane, entries_of, register_group
 from tpuprof_tui.model import Strings
 from tpuprof_tui.sources.sophgo.schema import COLUMNS
@@ -29,7 +29,7 @@ NAMES = {"name": Strings(["mm2", "load"])}
 
 @pytest.fixture(scope="module")
 def profile():
-    return small_profile(2, instructions=600)
+    return small_profile(2, event_count=600)
 
 
 def linked(waiters: int = 2):
@@ -148,17 +148,17 @@ async def test_links_are_followed_by_keyboard_alone():
         assert screen.focused.id == "detail"
         assert "Enter goes there" in frame(pilot.app)
         await press(pilot, "enter")
-        assert screen.state.selection == Selection(0, 1, 1)
+        assert screen.state.selection == SelectedItem(0, 1, 1)
         assert screen.state.cursor == 40
         await press(pilot, "j enter")
-        assert screen.state.selection == Selection(0, 0, 2)
+        assert screen.state.selection == SelectedItem(0, 0, 2)
         await press(pilot, "comma")
-        assert screen.state.selection == Selection(0, 0, 1)
+        assert screen.state.selection == SelectedItem(0, 0, 1)
         await press(pilot, "full_stop")
-        assert screen.state.selection == Selection(0, 0, 2)
+        assert screen.state.selection == SelectedItem(0, 0, 2)
         await press(pilot, "j j j j enter")
         assert "has no target" in frame(pilot.app)
-        assert screen.state.selection == Selection(0, 0, 2)
+        assert screen.state.selection == SelectedItem(0, 0, 2)
 
 
 async def test_on_a_small_screen_too(profile):
@@ -240,7 +240,7 @@ async def test_long_and_hostile_names_stay_inside_the_pane():
 
 @AS_RECORDED
 async def test_frames_of_the_detail_are_as_recorded(size, ascii_only):
-    profile = small_profile(2, instructions=600)
+    profile = small_profile(2, event_count=600)
     async with opened(profile, SIZES[size], ascii_only=ascii_only) as pilot:
         await press(pilot, "j full_stop full_stop" if size == "200x60" else "e j full_stop full_stop")
         await press(pilot, "i" if size != "200x60" else "tab tab Z")

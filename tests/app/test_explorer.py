@@ -6,7 +6,7 @@ import pytest
 from profiles import big_profile
 from screen import SMALL, WIDE, explorer, frame, opened, press, settled, shown
 
-from tpuprof_tui.analysis.selecting.state import Scope, Selection
+from tpuprof_tui.analysis.selecting.state import Scope, SelectedItem
 from tpuprof_tui.app.panes.detail import DetailPane
 from tpuprof_tui.app.panes.tree import GroupTree
 
@@ -85,12 +85,12 @@ async def test_lanes_are_chosen_and_instructions_stepped_through(profile):
     async with opened(profile) as pilot:
         screen = explorer(pilot)
         await press(pilot, "j j")
-        assert screen.state.selection == Selection(0, 1)
+        assert screen.state.selection == SelectedItem(0, 1)
         await press(pilot, "full_stop")
         row = screen.state.selection.row
         assert row >= 0
         await press(pilot, "full_stop full_stop comma")
-        assert screen.state.selection == Selection(0, 1, row + 1)
+        assert screen.state.selection == SelectedItem(0, 1, row + 1)
         assert screen.state.cursor == screen.session.span_of(1, row + 1)[0]
         assert "Detail" in frame(pilot.app)
 
@@ -110,7 +110,7 @@ async def test_selection_is_shared_by_all_panes(profile):
         await press(pilot, "2 j j j")
         number = int(screen.table.rows.order[screen.table.rows.position])
         lane, row = screen.session.locate(number)
-        assert screen.state.selection == Selection(profile.unit_number(profile.lanes[lane]), lane, row)
+        assert screen.state.selection == SelectedItem(profile.unit_number(profile.lanes[lane]), lane, row)
         assert screen.query_one("#detail", DetailPane).selection == screen.state.selection
         assert screen.query_one("#tree", GroupTree).node.scope == Scope(profile.unit_number(profile.lanes[lane]), lane)
         await press(pilot, "1 full_stop")
@@ -139,7 +139,7 @@ async def test_the_table_can_follow_the_window(profile):
         screen = explorer(pilot)
         await press(pilot, "w w w 2 v")
         window = (screen.state.start, screen.state.end)
-        assert 0 < len(screen.table.rows.order) < profile.instructions
+        assert 0 < len(screen.table.rows.order) < profile.event_count
         for number in screen.table.rows.order.tolist():
             start, end = screen.session.span_of(*screen.session.locate(number))
             assert start < window[1]
@@ -151,7 +151,7 @@ async def test_tables_move_by_pages_and_to_their_ends(profile):
     async with opened(profile) as pilot:
         screen = explorer(pilot)
         await press(pilot, "2 G")
-        assert screen.table.rows.position == profile.instructions - 1
+        assert screen.table.rows.position == profile.event_count - 1
         await press(pilot, "g pagedown")
         assert screen.table.rows.position == screen.table.page
         await press(pilot, "ctrl+d ctrl+u pageup")
@@ -211,7 +211,7 @@ async def test_the_tree_selects_and_narrows(profile):
         await press(pilot, "shift+tab")
         assert screen.focused.id == "tree"
         await press(pilot, "j j")
-        assert screen.state.selection == Selection(0, 0)
+        assert screen.state.selection == SelectedItem(0, 0)
         await press(pilot, "enter")
         assert screen.state.scope == Scope(0, 0)
         assert [row.lane for row in screen.timeline.lanes.rows] == [0]
@@ -242,7 +242,7 @@ async def test_escape_goes_one_step_back_and_never_quits(profile):
             steps.append((screen.state.selection.row, screen.state.scope, screen.state.selection))
         assert steps[0][0] == -1
         assert steps[1][1] == Scope()
-        assert steps[2][2] == Selection()
+        assert steps[2][2] == SelectedItem()
         assert pilot.app.is_running
         assert pilot.app.screen is screen
 

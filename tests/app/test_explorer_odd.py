@@ -27,7 +27,7 @@ async def test_detail_tells_values_units_and_what_is_missing(profile):
 
 
 async def test_guessed_figures_carry_their_sign():
-    async with opened(small_profile(0, instructions=300)) as pilot:
+    async with opened(small_profile(0, event_count=300)) as pilot:
         text = frame(pilot.app)
         assert "busiest core 0 ~" in text
         lanes = [line for line in text.splitlines() if "TIU" in line]
@@ -145,7 +145,7 @@ async def test_a_click_means_what_was_there_when_it_was_made(profile):
 
 @pytest.mark.parametrize("pane", ["timeline", "detail", "tree"])
 async def test_an_explorer_left_while_it_opens_may_miss_panes(pane):
-    async with opened(small_profile(1, instructions=300)) as pilot:
+    async with opened(small_profile(1, event_count=300)) as pilot:
         screen = explorer(pilot)
         await screen.query_one(f"#{pane}").remove()
         screen.on_mount()

@@ -36,7 +36,7 @@ async def test_the_menu_is_as_recorded(tmp_path, monkeypatch, size, ascii_only):
 
 @AS_RECORDED
 async def test_the_summary_is_as_recorded(size, ascii_only):
-    async with opened(small_profile(2, instructions=600), SIZES[size], ascii_only=ascii_only) as pilot:
+    async with opened(small_profile(2, event_count=600), SIZES[size], ascii_only=ascii_only) as pilot:
         await press(pilot, "3")
         lines = [strip.text for strip in pilot.app.screen.summary.lines]
     assert all(cell_len(line) <= SIZES[size][0] for line in lines)

@@ -18,7 +18,7 @@ from screen import explorer, frame, opened, press, settled
 
 import tpuprof_tui
 from tpuprof_tui.analysis.selecting.state import DisplayState, Scope, Sort
-from tpuprof_tui.analysis.selecting.state import Selection as EventSelection
+from tpuprof_tui.analysis.selecting.state import SelectedItem as EventSelection
 from tpuprof_tui.analysis.steps.step_figures import step_span
 from tpuprof_tui.app.explorer.screen import ExplorerScreen
 from tpuprof_tui.app.overlays.export import ExportMenu
@@ -257,7 +257,7 @@ async def test_a_key_and_a_command_of_the_palette_write_one_file(tmp_path, monke
 
 
 async def test_a_profile_from_nowhere_cannot_be_exported():
-    async with opened(small_profile(1, instructions=600)) as pilot:
+    async with opened(small_profile(1, event_count=600)) as pilot:
         await press(pilot, "x")
         assert "nothing to export from" in frame(pilot.app)
 

@@ -50,7 +50,7 @@ def test_filter_scope_and_window_narrow_together(session, scope, in_window):
 def test_the_session_of_what_passes_holds_just_that(session):
     found = apply_filter(session, "dur>300 !core=0")
     small = found.session
-    assert small.profile.instructions == found.count
+    assert small.profile.event_count == found.count
     assert len(small.profile.lanes) == len(session.profile.lanes)
     for number, (lane, whole) in enumerate(zip(small.profile.lanes, session.profile.lanes, strict=True)):
         for key in whole.keys():  # noqa: SIM118
@@ -63,8 +63,8 @@ def test_the_session_of_what_passes_holds_just_that(session):
 
 @given(st.lists(st.sampled_from(["dur>300", "core=0 | core=1", "rms"]), min_size=1, max_size=3))
 def test_narrowing_is_and(parts):
-    session = session_of(small_profile(1, instructions=60))
-    text, mask = "", np.ones(session.profile.instructions, bool)
+    session = session_of(small_profile(1, event_count=60))
+    text, mask = "", np.ones(session.profile.event_count, bool)
     for part in parts:
         text = with_condition(text, part)
         mask &= apply_filter(session, part).mask
@@ -78,7 +78,7 @@ async def test_a_filter_is_typed_counted_applied_and_cleared(profile):
         await press(pilot, "2 ampersand")
         assert "name=MM2*" in frame(pilot.app).splitlines()[-1]
         await press(pilot, " ".join(["d", "u", "r", "greater_than_sign", "3", "0", "0"]))
-        assert f"{count:,} of {profile.instructions:,} pass" in frame(pilot.app)
+        assert f"{count:,} of {profile.event_count:,} pass" in frame(pilot.app)
         assert screen.state.filter == ""
         await press(pilot, "enter")
         assert screen.state.filter == "dur>300"
@@ -88,7 +88,7 @@ async def test_a_filter_is_typed_counted_applied_and_cleared(profile):
         assert min(end - start for start, end in spans) > 300
         await press(pilot, "backslash ctrl+u enter")
         assert screen.state.filter == ""
-        assert len(screen.table.rows.order) == profile.instructions
+        assert len(screen.table.rows.order) == profile.event_count
 
 
 async def test_escape_steps_back_to_everything(profile):
@@ -96,10 +96,10 @@ async def test_escape_steps_back_to_everything(profile):
         screen = explorer(pilot)
         screen.filtering.apply("core=1")
         await press(pilot, "2")
-        assert 0 < len(screen.table.rows.order) < profile.instructions
+        assert 0 < len(screen.table.rows.order) < profile.event_count
         await press(pilot, "escape")
         assert screen.state.filter == ""
-        assert len(screen.table.rows.order) == profile.instructions
+        assert len(screen.table.rows.order) == profile.event_count
 
 
 async def test_the_message_counts_within_the_scope_and_goes_with_the_filter(profile):
@@ -108,7 +108,7 @@ async def test_the_message_counts_within_the_scope_and_goes_with_the_filter(prof
         await press(pilot, "j o 2 ampersand d u r greater_than_sign 3 0 0")
         passing = numbers_shown(screen.session, replace(screen.state, filter="dur>300"))
         total = len(screen.table.rows.order)
-        assert 0 < len(passing) < total < profile.instructions
+        assert 0 < len(passing) < total < profile.event_count
         assert f"{len(passing)} of {total} pass" in frame(pilot.app)
         await press(pilot, "enter")
         assert f" {len(passing)} instructions pass dur>300, " in frame(pilot.app)

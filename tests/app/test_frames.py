@@ -25,7 +25,7 @@ VIEWS = {
 async def test_frames_are_as_recorded(view, size, ascii_only):
     write_config({"columns": COLUMNS})
     keys = VIEWS[view].format(tree="t" if size != "200x60" else "shift+tab")
-    async with opened(small_profile(1, instructions=600), SIZES[size], ascii_only=ascii_only) as pilot:
+    async with opened(small_profile(1, event_count=600), SIZES[size], ascii_only=ascii_only) as pilot:
         await press(pilot, keys)
         text = frame(pilot.app)
     lines = text.split("\n")
@@ -46,7 +46,7 @@ def filtered_segments(app: TpuprofApp):
 
 async def test_no_color_sends_no_colour(monkeypatch):
     monkeypatch.setenv("NO_COLOR", "1")
-    async with opened(small_profile(1, instructions=600), SMALL) as pilot:
+    async with opened(small_profile(1, event_count=600), SMALL) as pilot:
         for keys in ("j full_stop", "2 j", "4", "question_mark", "q", "w w w w", "3", "t"):
             await press(pilot, keys)
             for segment in filtered_segments(pilot.app):
@@ -57,7 +57,7 @@ async def test_no_color_sends_no_colour(monkeypatch):
 
 async def test_without_colour_the_focused_pane_and_the_selected_row_still_stand_out(monkeypatch):
     monkeypatch.setenv("NO_COLOR", "1")
-    async with opened(small_profile(1, instructions=600)) as pilot:
+    async with opened(small_profile(1, event_count=600)) as pilot:
         await press(pilot, "2 j")
         reversed_texts = [segment.text for segment in filtered_segments(pilot.app)
                           if segment.style is not None and segment.style.reverse]  # fmt: skip

@@ -25,7 +25,7 @@ from tpuprof_tui.sources.catalog import open_profile
 
 @pytest.fixture(scope="module")
 def profile():
-    return small_profile(2, instructions=600)
+    return small_profile(2, event_count=600)
 
 
 def view_of(session: Session, **changes) -> DisplayState:
@@ -65,7 +65,7 @@ def test_each_group_is_what_its_filter_leaves(session, column):
 def test_each_group_of_two_columns_is_what_its_filter_leaves(session, keys):
     state = view_of(session)
     table = group_table(session, state, keys, work_only=False)
-    assert int(table.count.sum()) == session.profile.instructions
+    assert int(table.count.sum()) == session.profile.event_count
     for place, condition in enumerate(table.conditions):
         assert apply_filter(session, condition).count == int(table.count[place]), (table.labels[place], condition)
 
@@ -91,7 +91,7 @@ def test_bytes_bandwidth_and_share_of_the_peak_are_those_of_the_moves():
 def test_work_alone_leaves_waits_out(session):
     view = view_of(session)
     work = sum(int((lane["role"] == Role.WORK).sum()) for lane in session.profile.lanes)
-    assert group_table(session, view, ("name",), work_only=True).count.sum() == work < session.profile.instructions
+    assert group_table(session, view, ("name",), work_only=True).count.sum() == work < session.profile.event_count
 
 
 @pytest.mark.parametrize("work_only", [False, True])
@@ -226,7 +226,7 @@ async def test_frequencies_are_of_the_chosen_column(profile):
         await press(pilot, "2 greater_than_sign F")
         groups = pilot.app.screen.pane
         assert groups.keys == ("duration",)
-        assert int(groups.table.count.sum()) == profile.instructions
+        assert int(groups.table.count.sum()) == profile.event_count
         counts = groups.table.count[groups.order].tolist()
         assert counts == sorted(counts, reverse=True)
         assert " to " in groups.table.labels[0]

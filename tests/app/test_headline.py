@@ -42,7 +42,7 @@ async def test_the_name_of_a_capture_stays_in_80_columns(tmp_path):
     "name", ["dev0-1", "a_very_long_name_of_a_capture_of_a_user_of_the_lab_7", "名字名字名字名字名字名字名字名字7"]
 )
 async def test_a_long_name_is_cut_in_the_middle(name):
-    profile = replace(small_profile(1, instructions=600), name=name)
+    profile = replace(small_profile(1, event_count=600), name=name)
     app = TpuprofApp(profile=profile)
     async with app.run_test(size=(80, 24)) as pilot:
         await explored(pilot)
@@ -59,7 +59,7 @@ async def test_a_long_name_is_cut_in_the_middle(name):
 
 
 async def test_without_room_for_a_name_the_figures_stay():
-    app = TpuprofApp(profile=replace(small_profile(1, instructions=600), name="another_capture"))
+    app = TpuprofApp(profile=replace(small_profile(1, event_count=600), name="another_capture"))
     async with app.run_test(size=(80, 24)) as pilot:
         await explored(pilot)
         await pilot.resize_terminal(16, 24)
@@ -75,7 +75,7 @@ async def test_without_room_for_a_name_the_figures_stay():
     ],
 )  # fmt: skip
 async def test_the_name_of_a_card_is_told_for_decimals_of_the_figures(chip, width, shown):
-    profile = small_profile(1, instructions=600)
+    profile = small_profile(1, event_count=600)
     profile = replace(profile, device=replace(profile.device, chip=chip))
     app = TpuprofApp(profile=profile)
     async with app.run_test(size=(width, 24)) as pilot:
@@ -88,7 +88,7 @@ async def test_the_name_of_a_card_is_told_for_decimals_of_the_figures(chip, widt
 
 
 async def test_the_figures_are_of_the_selected_range_and_filter():
-    profile = small_profile(1, instructions=600)
+    profile = small_profile(1, event_count=600)
     app = TpuprofApp(profile=profile)
     async with app.run_test(size=(200, 24)) as pilot:
         await explored(pilot)

@@ -13,7 +13,7 @@ from tpuprof_tui.app.overlays.overlay import JumpScreen
 @pytest.mark.parametrize("ascii_only", [False, True])
 @pytest.mark.parametrize(("size", "letters"), [((80, 24), 2), ((160, 48), 3)])
 async def test_every_pane_that_shows_has_a_letter_that_goes_there(size, letters, ascii_only):
-    async with opened(small_profile(1, instructions=600), size, ascii_only=ascii_only) as pilot:
+    async with opened(small_profile(1, event_count=600), size, ascii_only=ascii_only) as pilot:
         await press(pilot, "ctrl+o")
         screen = pilot.app.screen
         assert isinstance(screen, JumpScreen)
@@ -30,7 +30,7 @@ async def test_every_pane_that_shows_has_a_letter_that_goes_there(size, letters,
 
 @pytest.mark.parametrize("key", ["escape", "q", "z"])
 async def test_other_keys_go_back(key):
-    async with opened(small_profile(1, instructions=600)) as pilot:
+    async with opened(small_profile(1, event_count=600)) as pilot:
         before = explorer(pilot).focused
         await press(pilot, f"ctrl+o {key}")
         assert isinstance(pilot.app.screen, ExplorerScreen)

@@ -30,7 +30,7 @@ def burst(pilot: Pilot[int], *keys: str) -> None:
 
 
 async def test_what_follows_the_key_that_leaves_is_nobodys():
-    async with opened(small_profile(1, instructions=60)) as pilot:
+    async with opened(small_profile(1, event_count=60)) as pilot:
         burst(pilot, "q", "x", "2", "slash", "a", "R")
         # an error in the application is raised where the block ends
         for _ in range(500):
@@ -41,7 +41,7 @@ async def test_what_follows_the_key_that_leaves_is_nobodys():
 
 
 async def test_a_key_waits_for_what_the_one_before_opens():
-    async with opened(small_profile(1, instructions=600)) as pilot:
+    async with opened(small_profile(1, event_count=600)) as pilot:
         screen = explorer(pilot)
         burst(pilot, "2", "j", "j", "ampersand", *"dur", "greater_than_sign", "0", "enter", "question_mark")
         await until(pilot, lambda: pilot.app.screen.has_class("help"))
@@ -135,14 +135,14 @@ MAPS = [
 @pytest.mark.parametrize("keys", MAPS)
 async def test_no_key_map_takes_the_last_way_to_leave(keys):
     assert write_config({"keys": keys})
-    async with opened(small_profile(1, instructions=60)) as pilot:
+    async with opened(small_profile(1, event_count=60)) as pilot:
         leave = next(action for action in ACTIONS if action.id == "app.leave")
         assert set(EXIT_KEYS) <= set(keys_of(leave))
         await pilot.press("colon")
         await pilot.press("ctrl+c")
         assert pilot.app._exit
     write_config({"keys": {}})
-    async with opened(small_profile(1, instructions=60)):
+    async with opened(small_profile(1, event_count=60)):
         pass
 
 

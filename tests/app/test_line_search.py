@@ -12,7 +12,7 @@ from tpuprof_tui.model import Problem, Severity
 
 @pytest.fixture(scope="module")
 def profile():
-    return small_profile(1, instructions=600)
+    return small_profile(1, event_count=600)
 
 
 def line_of(pane) -> str:
@@ -47,7 +47,7 @@ async def test_fields_of_the_detail_are_found_as_they_are_typed(profile):
 async def test_problems_are_searched_and_the_instructions_elsewhere():
     problems = [Problem(Severity.NOTE, f"Thing {number} is {'odd' if number % 7 == 3 else 'even'}.", group=0)
                 for number in range(40)]  # fmt: skip
-    profile = replace(small_profile(1, instructions=60), problems=tuple(problems))
+    profile = replace(small_profile(1, event_count=60), problems=tuple(problems))
     async with opened(profile, (80, 24)) as pilot:
         screen = explorer(pilot)
         pane = screen.query_one("#problems")

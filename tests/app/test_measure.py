@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from profiles import make_lane, make_profile, tpu_device
 from screen import AS_RECORDED, SIZES, compared, explorer, frame, opened, press
 
-from tpuprof_tui.analysis.selecting.navigation import parse_time
+from tpuprof_tui.analysis.selecting.moves import parse_time
 from tpuprof_tui.analysis.selecting.state import DisplayState
 from tpuprof_tui.analysis.selecting.time_scale import TIME, Measure, cell_at, clock_of, measure_of
 from tpuprof_tui.formats.parsing import TypedError

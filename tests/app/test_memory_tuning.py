@@ -37,7 +37,7 @@ def collected_by_the_tests():
 
 async def test_an_open_capture_is_left_out_of_collections():
     gc.unfreeze()
-    async with opened(small_profile(1, instructions=600)) as pilot:
+    async with opened(small_profile(1, event_count=600)) as pilot:
         for _ in range(500):
             if gc.get_freeze_count() > 1_000:
                 break
@@ -48,7 +48,7 @@ async def test_an_open_capture_is_left_out_of_collections():
 
 
 async def test_nothing_keeps_a_capture_that_was_replaced():
-    async with opened(small_profile(1, instructions=600)) as pilot:
+    async with opened(small_profile(1, event_count=600)) as pilot:
         held = weakref.ref(explorer(pilot).session)
         await press(pilot, "w 2 j full_stop i slash m a t enter b escape 3 1")
         for _ in range(2):
@@ -79,7 +79,7 @@ async def test_a_replaced_capture_goes_when_a_thread_that_outlasts_the_collectio
     monkeypatch.setattr(terminal, "COLLECT_SECONDS", (0.1, 0.1))  # longer than a pause of the pilot waits
     monkeypatch.setattr(process, "collect_and_freeze", collect)
     begun, end = Event(), Event()
-    async with opened(small_profile(1, instructions=600)) as pilot:
+    async with opened(small_profile(1, event_count=600)) as pilot:
         try:
             background = explorer(pilot).background
             background.small = False

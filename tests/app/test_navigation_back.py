@@ -73,9 +73,9 @@ async def test_one_core_shows_its_engines_and_all_cores_what_they_did(profile):
         await press(pilot, "e")
         assert [row.label for row in screen.timeline.lanes.rows] == ["Core 1"]
         await press(pilot, "o")
-        assert screen.state.line_unit == "cores"
+        assert screen.state.line_unit == "units"
         await press(pilot, "e o escape")
-        assert screen.state.line_unit == "engines"
+        assert screen.state.line_unit == "lanes"
 
 
 async def test_a_long_message_is_told_to_its_end_and_moves_nothing():

@@ -66,6 +66,6 @@ async def test_what_cannot_be_kept_is_told(tmp_path):
     foreign.write_text("[]")
     _, told, _ = await opened_with([], notes=str(foreign))
     assert "is not a notes file" in told
-    _, told, _ = await opened_with([], place=Place(core=9))
+    _, told, _ = await opened_with([], place=Place(unit_number=9))
     assert "The capture has no core 9" in told
     assert foreign.read_text() == "[]"

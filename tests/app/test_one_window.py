@@ -19,7 +19,7 @@ from tpuprof_tui.app.panes.tree import nodes_of
 from tpuprof_tui.formats.units import percent_text, time_text
 from tpuprof_tui.model import Activity, Profile
 from tpuprof_tui.model.lane import Lane
-from tpuprof_tui.views.pages import summary_report
+from tpuprof_tui.views.text_pages import summary_report
 from tpuprof_tui.views.units import lanes
 from tpuprof_tui.views.work import operations
 
@@ -90,7 +90,7 @@ async def test_the_timeline_has_it_too():
 
 
 async def test_without_a_host_nothing_is_said_of_it():
-    async with opened(small_profile(1, instructions=600)) as pilot:
+    async with opened(small_profile(1, event_count=600)) as pilot:
         assert "device's time" not in frame(pilot.app)
         await press(pilot, "2")
         assert explorer(pilot).table.title_text().startswith("600 instructions, ")

@@ -70,7 +70,7 @@ def reading(monkeypatch):
                 progress(Progress("records", 50, 100))
         if Reading.error is not None:
             raise Reading.error
-        return small_profile(1, instructions=300)
+        return small_profile(1, event_count=300)
 
     Reading.go = threading.Event()
     Reading.paths = []
@@ -254,7 +254,7 @@ def test_what_is_known_of_a_capture_is_filled_in(tmp_path, reading):
     assert told.mode == "1"
     assert told.total.endswith("us")
     assert "%" in told.busiest
-    assert told.told == sentence(query_of(small_profile(1, instructions=300)))
+    assert told.sentence == sentence(query_of(small_profile(1, event_count=300)))
     reading.error = UnreadableError("no")
     assert facts_of(CaptureEntry(tmp_path), lambda: False).failed
 
@@ -270,7 +270,7 @@ async def test_the_mode_of_a_capture_is_not_cut(tmp_path):
 
 
 async def test_what_is_chosen_for_a_capture_that_was_replaced_is_passed_over():
-    async with opened(small_profile(1, instructions=60)) as pilot:
+    async with opened(small_profile(1, event_count=60)) as pilot:
         screen = explorer(pilot)
         await press(pilot, "2 c")
         pilot.app.opening.reload()

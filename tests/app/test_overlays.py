@@ -20,12 +20,12 @@ from tpuprof_tui.app.panes.prompt import KeyBar
 from tpuprof_tui.app.settings.actions import ACTIONS
 from tpuprof_tui.app.shell.application import TpuprofApp
 from tpuprof_tui.app.shell.messages import ThreadFailed
-from tpuprof_tui.app.terminal import Commands
+from tpuprof_tui.app.terminal import ActionPalette
 from tpuprof_tui.formats.escape import clean
 
 
 async def test_an_overlay_closes_once():
-    async with opened(small_profile(1, instructions=600)) as pilot:
+    async with opened(small_profile(1, event_count=600)) as pilot:
         await press(pilot, "ctrl+o")
         overlay = pilot.app.screen
         assert isinstance(overlay, JumpScreen)
@@ -36,10 +36,10 @@ async def test_an_overlay_closes_once():
 
 
 async def test_the_palette_bears_page_keys_before_its_list_is_there():
-    async with opened(small_profile(1, instructions=600)) as pilot:
+    async with opened(small_profile(1, event_count=600)) as pilot:
         pilot.app.action_command_palette()
         palette = pilot.app.screen
-        assert isinstance(palette, Commands)
+        assert isinstance(palette, ActionPalette)
         palette._action_command_list("page_down")
         await pilot.pause()
         palette._action_command_list("page_down")
@@ -50,21 +50,21 @@ async def test_the_palette_bears_page_keys_before_its_list_is_there():
 
 
 async def test_the_palette_opens_again_while_it_still_closes():
-    async with opened(small_profile(1, instructions=600)) as pilot:
+    async with opened(small_profile(1, event_count=600)) as pilot:
         pilot.app.action_command_palette()
         await pilot.pause()
         first = pilot.app.screen
         first.dismiss()
         pilot.app.action_command_palette()
         assert first.is_attached
-        assert isinstance(pilot.app.screen, Commands)
+        assert isinstance(pilot.app.screen, ActionPalette)
         assert pilot.app.screen is not first
         await pilot.pause()
         assert pilot.app._exception is None
 
 
 async def test_what_fails_in_a_thread_is_told_below_the_palette():
-    async with opened(small_profile(1, instructions=600)) as pilot:
+    async with opened(small_profile(1, event_count=600)) as pilot:
         pilot.app.action_command_palette()
         await pilot.pause()
         pilot.app.post_message(ThreadFailed(ValueError("a fault")))
@@ -75,12 +75,12 @@ async def test_what_fails_in_a_thread_is_told_below_the_palette():
 
 
 async def test_the_palettes_countdown_may_end_when_its_list_is_gone(monkeypatch):
-    monkeypatch.setattr(Commands, "_NO_MATCHES_COUNTDOWN", 0.01)
-    async with opened(small_profile(1, instructions=600)) as pilot:
+    monkeypatch.setattr(ActionPalette, "_NO_MATCHES_COUNTDOWN", 0.01)
+    async with opened(small_profile(1, event_count=600)) as pilot:
         pilot.app.action_command_palette()
         await pilot.pause()
         palette = pilot.app.screen
-        assert isinstance(palette, Commands)
+        assert isinstance(palette, ActionPalette)
         palette._stop_no_matches_countdown()
         await palette.query("CommandList").remove()
         palette._start_no_matches_countdown("nothing is called so")
@@ -89,7 +89,7 @@ async def test_the_palettes_countdown_may_end_when_its_list_is_gone(monkeypatch)
 
 
 async def test_a_click_on_a_command_that_is_gone_is_passed_over():
-    async with opened(small_profile(1, instructions=600)) as pilot:
+    async with opened(small_profile(1, event_count=600)) as pilot:
         pilot.app.action_command_palette()
         await pilot.pause()
         options = pilot.app.screen.query_one(CommandList)
@@ -121,7 +121,7 @@ async def test_a_command_for_an_overlay_that_has_closed_does_nothing(tmp_path, m
 
 
 async def test_keys_all_at_once_open_and_close_what_they_should():
-    app = TpuprofApp(profile=small_profile(1, instructions=600))
+    app = TpuprofApp(profile=small_profile(1, event_count=600))
 
     async def script():
         await ready(app)
@@ -138,7 +138,7 @@ async def test_keys_all_at_once_open_and_close_what_they_should():
 
 
 async def test_no_scroll_bar_covers_the_end_of_a_line():
-    async with opened(small_profile(1, instructions=600), (80, 24)) as pilot:
+    async with opened(small_profile(1, event_count=600), (80, 24)) as pilot:
         await press(pilot, "2 c")
         overlay = pilot.app.screen
         assert isinstance(overlay, Overlay)
@@ -147,7 +147,7 @@ async def test_no_scroll_bar_covers_the_end_of_a_line():
 
 
 async def test_copied_lines_are_shown_whole():
-    async with opened(small_profile(1, instructions=600), (60, 24)) as pilot:
+    async with opened(small_profile(1, event_count=600), (60, 24)) as pilot:
         await press(pilot, "2 space j space y")
         overlay = pilot.app.screen
         assert isinstance(overlay, Overlay)
@@ -157,14 +157,14 @@ async def test_copied_lines_are_shown_whole():
 
 
 async def test_lines_that_are_too_long_end_with_an_ellipsis():
-    async with opened(small_profile(1, instructions=600), (30, 12)) as pilot:
+    async with opened(small_profile(1, event_count=600), (30, 12)) as pilot:
         await press(pilot, "t")
         seen = frame(pilot.app).splitlines()
         assert all(line.rstrip("▅▃▁▄▂▆▇ ").endswith("…") for line in seen[3:9])
 
 
 async def test_the_copied_summary_looks_like_the_summary():
-    async with opened(small_profile(1, instructions=600), (80, 24)) as pilot:
+    async with opened(small_profile(1, event_count=600), (80, 24)) as pilot:
         await press(pilot, "3 Y")
         overlay = pilot.app.screen
         assert isinstance(overlay, Overlay)

@@ -112,7 +112,7 @@ def test_every_lane_fills_its_cells_at_any_zoom(palette, glyphs, cells, lane, wh
         assert "".join(painted.chars).replace("…", "").isascii(), "the filter replaces what cuts a name"
 
 
-PROFILE = small_profile(1, instructions=400)
+PROFILE = small_profile(1, event_count=400)
 INDEXES = [build_index(lane) for lane in PROFILE.lanes]
 
 

@@ -10,9 +10,9 @@ from msgspec.structs import replace
 from profiles import make_lane, make_profile
 from screen import explorer, opened, press, settled
 
-from tpuprof_tui.analysis.selecting.navigation import next_pause, pause_at, select_pause
+from tpuprof_tui.analysis.selecting.moves import next_pause, pause_at, select_pause
 from tpuprof_tui.analysis.selecting.session import Session
-from tpuprof_tui.analysis.selecting.state import DisplayState, Selection
+from tpuprof_tui.analysis.selecting.state import DisplayState, SelectedItem
 from tpuprof_tui.sources.catalog import open_profile
 
 
@@ -24,7 +24,7 @@ def test_pauses_are_what_lies_between_the_work(seed):
                                     make_lane("GDMA", 0, starts=[0, 199], ends=[1, 200])]))  # fmt: skip
     at_work = {time for start, end in zip(times[::2], times[1::2], strict=True) for time in range(start, end)}
     least = random.choice((1, 5, 20))
-    expected, state, selection = [], DisplayState.of(0, 200), Selection(0, 0)
+    expected, state, selection = [], DisplayState.of(0, 200), SelectedItem(0, 0)
     for time in range(200):
         pause = pause_at(session, selection, state, time)
         assert (pause is None) == (time in at_work)

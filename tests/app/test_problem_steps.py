@@ -7,7 +7,7 @@ import pytest
 from profiles import make_lane, make_profile, session_of
 from screen import explorer, frame, opened, press
 
-from tpuprof_tui.analysis.findings.problem_rows import problem_rows, problem_text
+from tpuprof_tui.analysis.evidence.problem_rows import problem_rows, problem_text
 from tpuprof_tui.model import Problem, Severity
 
 

@@ -13,7 +13,7 @@ from tpuprof_tui.app.panes.prompt import Hint, PromptRequest, ask
 
 @pytest.fixture(scope="module")
 def profile():
-    return small_profile(1, instructions=60)
+    return small_profile(1, event_count=60)
 
 
 def bottom(pilot) -> str:

@@ -61,7 +61,7 @@ async def test_twenty_thousand_launches_are_paired_and_shown(tmp_path: Path) -> 
         await _until_open(pilot)
         await pilot.press("2", "G")
         await settled(pilot)
-        assert f"{profile.instructions:,}" in frame(app)
+        assert f"{profile.event_count:,}" in frame(app)
         await pilot.press("1", "w", "w", "w", "d", "0")
         await settled(pilot)
 

@@ -38,8 +38,8 @@ def test_what_a_text_means(text, name, found):
 
 @given(st.text(max_size=20))
 def test_any_text_can_be_searched(text):
-    session = session_of(small_profile(1, instructions=30))
-    assert matching(session, text).shape == (session.profile.instructions,)
+    session = session_of(small_profile(1, event_count=30))
+    assert matching(session, text).shape == (session.profile.event_count,)
 
 
 def test_matches_are_those_of_every_name(session):
@@ -57,7 +57,7 @@ def test_hits_in_time_are_by_start_then_lane(session):
 
 
 def test_hits_in_the_table_are_in_its_order(session):
-    order = np.random.default_rng(1).permutation(session.profile.instructions)
+    order = np.random.default_rng(1).permutation(session.profile.event_count)
     hits = hits_in_table(session, "rms", order)
     mask = matching(session, "rms")
     assert hits.numbers.tolist() == [number for number in order.tolist() if mask[number]]

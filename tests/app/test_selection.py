@@ -12,7 +12,7 @@ import pytest
 from command_line import SAMPLES
 from screen import explorer, frame, opened, press
 
-from tpuprof_tui.analysis.selecting.navigation import place_of, report_words
+from tpuprof_tui.analysis.selecting.moves import place_of, report_words
 from tpuprof_tui.app.panes.headline import selection_parts
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.sources.catalog import open_profile

@@ -56,7 +56,7 @@ def test_any_integers_sort(values, down):
 
 
 def test_numbers_and_places_are_inverse(session):
-    total = session.profile.instructions
+    total = session.profile.event_count
     places = [session.locate(number) for number in range(total)]
     assert [session.number(*place) for place in places] == list(range(total))
     assert all(0 <= row < len(session.profile.lanes[lane]) for lane, row in places)
@@ -81,7 +81,7 @@ def test_a_window_holds_what_starts_in_it(session):
     profile = session.profile
     start, end = profile.end_ns // 3, profile.end_ns // 2
     found = set(numbers_in(session, Scope(), (start, end)).tolist())
-    for number in range(profile.instructions):
+    for number in range(profile.event_count):
         begins, _ = session.span_of(*session.locate(number))
         assert (number in found) == (start <= begins < end)
 
@@ -94,7 +94,7 @@ def test_columns_are_those_some_lane_knows():
 
 
 def test_rows_are_texts_in_the_order_asked_for():
-    session = session_of(small_profile(1, instructions=300))
+    session = session_of(small_profile(1, event_count=300))
     numbers = np.array([250, 3, 120, 3], dtype=np.int64)
     texts = row_texts(session, session.columns, numbers)
     assert texts[1] == texts[3]

@@ -45,7 +45,7 @@ async def test_set_aside_events_are_in_the_table_and_in_no_picture(spoilt: Profi
             await press(pilot, keys)
             for never in _NEVER:
                 assert never not in frame(pilot.app), (keys, never)
-        assert explorer(pilot).session.profile.instructions == 12
+        assert explorer(pilot).session.profile.event_count == 12
 
 
 @pytest.mark.parametrize("size", [(80, 24), (200, 60)])

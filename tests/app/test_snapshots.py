@@ -43,7 +43,7 @@ async def test_views_are_drawn_as_recorded(view, monkeypatch):
     path = FOLDER / f"{view}.svg"
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    async with opened(small_profile(1, instructions=600), (120, 30)) as pilot:
+    async with opened(small_profile(1, event_count=600), (120, 30)) as pilot:
         await press(pilot, keys)
         # a passing message may be there or be gone already
         pilot.app.screen.prompt._silence()

@@ -45,7 +45,7 @@ async def test_a_capture_with_nothing_but_problems(size, ascii_only):
 
 @AS_RECORDED
 async def test_what_lies_over_the_explorer_and_finds_nothing(size, ascii_only):
-    async with opened(small_profile(1, instructions=600), SIZES[size], ascii_only=ascii_only) as pilot:
+    async with opened(small_profile(1, event_count=600), SIZES[size], ascii_only=ascii_only) as pilot:
         for name, keys in OVER.items():
             await press(pilot, keys.format(tree="t" if size != "200x60" else "shift+tab"))
             compare(pilot, f"over-{name}", size, ascii_only)

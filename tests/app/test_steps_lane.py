@@ -30,7 +30,7 @@ PALETTE = DARK
 
 def stepped(batches: int = 3) -> Profile:
     """A profile of some batches: launches of each core one after the other."""
-    profile = small_profile(1, instructions=600)
+    profile = small_profile(1, event_count=600)
     launches = len(profile.scopes) // 2
     lanes = [lane.with_column("batch", lane["scope"] % launches * batches // launches) if "scope" in lane else lane
              for lane in profile.lanes]  # fmt: skip
@@ -84,7 +84,7 @@ def test_the_line_of_steps_is_above_all_others():
     view = DisplayState.of(session.profile.start_ns, session.profile.end_ns)
     for state in (
         view,
-        replace(view, line_unit="cores"),
+        replace(view, line_unit="units"),
         replace(view, pinned=((2, 0),)),
     ):
         first, *rest = rows_of(session, state)

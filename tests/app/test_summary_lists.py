@@ -14,10 +14,10 @@ from screen import explorer, frame, opened, press, settled
 from work_rows import headroom
 
 from tpuprof_tui import open_profile
-from tpuprof_tui.analysis.findings.unit_pauses import longest_pauses, work_differences
+from tpuprof_tui.analysis.evidence.unit_pauses import longest_pauses, work_differences
 from tpuprof_tui.analysis.query import Query
-from tpuprof_tui.analysis.selecting.state import Scope, Selection
-from tpuprof_tui.app.panes.summary.page import Page, PageBuilder
+from tpuprof_tui.analysis.selecting.state import Scope, SelectedItem
+from tpuprof_tui.app.panes.summary.page import PageBuilder, SummaryPage
 from tpuprof_tui.app.settings.actions import columns_named
 from tpuprof_tui.app.shell.messages import ChangeState
 from tpuprof_tui.formats.units import percent_text
@@ -150,7 +150,7 @@ async def test_enter_on_a_pause_goes_there(profile):
         await press(pilot, "enter")
         assert screen.state.cursor == target.time[0]
         assert target.time[0] == told(screen, "unit", "pauses").column("start_us")[0]
-        assert screen.state.selection == Selection(target.scope.group, pause=target.time)
+        assert screen.state.selection == SelectedItem(target.scope.group, pause=target.time)
         await press(pilot, "i")
         assert "no work for" in screen.panes.detail.text_of_all()
 
@@ -195,7 +195,7 @@ async def test_on_wide_screens_h_and_l_go_from_column_to_column(profile):
         assert not screen.state.scope.everything
 
 
-def cells_shown(page: Page) -> dict[str, int]:
+def cells_shown(page: SummaryPage) -> dict[str, int]:
     """Cells of the first row below each heading of a page, by what the heading begins with; bars are none."""
     found: dict[str, int] = {}
     for column in (0, 1):
@@ -291,7 +291,7 @@ def lost_profile():
     """The same with times at the peak: half of what each instruction took."""
     from msgspec.structs import replace
 
-    profile = small_profile(2, instructions=600)
+    profile = small_profile(2, event_count=600)
 
     def with_peak(lane: Lane) -> Lane:
         return lane.with_column("ideal", (lane["end"] - lane["start"]) * 0.5)
@@ -405,7 +405,7 @@ async def test_a_column_is_copied_of_all_rows_or_of_those_picked(profile):
         screen = explorer(pilot)
         await press(pilot, "2 S d u r enter ctrl+y")
         durations = [int(text) for text in pilot.app.clipboard.split("\n")]
-        assert len(durations) == profile.instructions
+        assert len(durations) == profile.event_count
         assert durations == sorted(durations, reverse=True)
         await press(pilot, "escape space space ctrl+y")
         assert pilot.app.clipboard == "\n".join(map(str, durations[:2]))

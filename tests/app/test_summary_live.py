@@ -17,12 +17,12 @@ from tpuprof_tui.model.vocabulary import DETAIL
 from tpuprof_tui.sources.sophgo.files.summary_table import COLUMNS, summary_rows
 from tpuprof_tui.sources.sophgo.views.published_summary import published
 from tpuprof_tui.views.answer import Answer
-from tpuprof_tui.views.screen import quick_views, slow_views
+from tpuprof_tui.views.summary_views import quick_views, slow_views
 
 
 @pytest.fixture(scope="module")
 def profile():
-    return small_profile(2, instructions=600)
+    return small_profile(2, event_count=600)
 
 
 def view_of(profile):
@@ -76,7 +76,7 @@ def test_a_filter_counts_only_what_passes(session):
 
 
 def test_rates_that_need_registers_are_missing_without():
-    table = published(Query(session_of(small_profile(1, instructions=600)))).table("published")
+    table = published(Query(session_of(small_profile(1, event_count=600)))).table("published")
     assert set(table.column("uarch_rate")) == {None}
 
 

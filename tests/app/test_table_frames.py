@@ -32,7 +32,7 @@ STATES = {
 async def test_frames_are_as_recorded(view, size, ascii_only):
     if view in STATES:
         write_config({"columns": COLUMNS})
-    async with opened(small_profile(1, instructions=600), SIZES[size], ascii_only=ascii_only) as pilot:
+    async with opened(small_profile(1, event_count=600), SIZES[size], ascii_only=ascii_only) as pilot:
         keys = {**OVERLAYS, **STATES}[view]
         # where several panes show, the table alone is looked at
         await press(pilot, keys.replace("2 ", "2 Z ", 1) if view in STATES and size == "200x60" else keys)

@@ -202,7 +202,7 @@ KEYS = """
 
 async def test_after_any_key_the_terminal_shows_what_the_panes_drew(monkeypatch):
     monkeypatch.setenv("COLORTERM", "truecolor")
-    app = TpuprofApp(profile=small_profile(1, instructions=600))
+    app = TpuprofApp(profile=small_profile(1, event_count=600))
     app.driver_class = Recording
     app.terminal = Terminal(120, 32)
     checked: list[str] = []

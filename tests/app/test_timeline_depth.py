@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from profiles import make_lane, make_profile, session_of, small_profile
 from screen import SMALL, WIDE, explorer, frame, opened, press
 
-from tpuprof_tui.analysis.selecting.navigation import measured_text, parse_time, same_name, toggle_mark
+from tpuprof_tui.analysis.selecting.moves import measured_text, parse_time, same_name, toggle_mark
 from tpuprof_tui.analysis.selecting.state import DisplayState
 from tpuprof_tui.formats.parsing import TypedError
 from tpuprof_tui.model import Strings
@@ -209,7 +209,7 @@ async def test_the_same_name_is_sought_among_what_passes_the_filter():
 
 
 async def test_without_names_it_says_so():
-    async with opened(small_profile(0, instructions=60)) as pilot:
+    async with opened(small_profile(0, event_count=60)) as pilot:
         await press(pilot, "j j full_stop greater_than_sign")
         assert "no names" in frame(pilot.app)
         await press(pilot, "escape escape less_than_sign")

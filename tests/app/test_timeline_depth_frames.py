@@ -23,7 +23,7 @@ VIEWS = {
 @pytest.mark.parametrize("view", VIEWS)
 async def test_the_timeline_is_as_recorded(view, size, ascii_only):
     keys = VIEWS[view] if size == "200x60" else f"e {VIEWS[view]}"
-    async with opened(small_profile(2, instructions=600), SIZES[size], ascii_only=ascii_only) as pilot:
+    async with opened(small_profile(2, event_count=600), SIZES[size], ascii_only=ascii_only) as pilot:
         await press(pilot, keys.replace(" us ", " u s "))
         await press(pilot, "Z")
         timeline = explorer(pilot).timeline
@@ -35,7 +35,7 @@ async def test_the_timeline_is_as_recorded(view, size, ascii_only):
 
 async def test_ascii_and_no_color_hold_for_all_tools(monkeypatch):
     monkeypatch.setenv("NO_COLOR", "1")
-    async with opened(small_profile(2, instructions=600), SMALL, ascii_only=True) as pilot:
+    async with opened(small_profile(2, event_count=600), SMALL, ascii_only=True) as pilot:
         for keys in (
             "e L", "C", "C", "C", "B", "B", "j P", "m a", "r", "l l r", "full_stop left_square_bracket", "g 5",
         ):  # fmt: skip

@@ -14,7 +14,7 @@ from screen import SMALL, WIDE, explorer, frame, opened, press
 
 from tpuprof_tui import open_profile
 from tpuprof_tui.analysis.links.launches import launches, span_of
-from tpuprof_tui.analysis.selecting.state import Selection
+from tpuprof_tui.analysis.selecting.state import SelectedItem
 from tpuprof_tui.analysis.selecting.time_scale import edges_of
 from tpuprof_tui.app.drawing.colouring import (
     FIFTHS,
@@ -29,7 +29,7 @@ from tpuprof_tui.app.drawing.colouring import (
 from tpuprof_tui.app.drawing.glyphs import ASCII, UNICODE
 from tpuprof_tui.app.drawing.painter import LEGEND_LINES, legend_lines, paint_lane, paint_strip
 from tpuprof_tui.app.drawing.theme import DARK, PLAIN, THEMES
-from tpuprof_tui.app.panes.timeline.layout import Row, continued_label
+from tpuprof_tui.app.panes.timeline.layout import TimelineRow, continued_label
 from tpuprof_tui.model import INT_MISSING, Activity, Lane, Role, Scopes, Strings
 from tpuprof_tui.sources.torch.vocabulary import VOCABULARY as TORCH
 
@@ -44,7 +44,7 @@ def labels(screen) -> list[str]:
 
 def test_a_label_leaves_out_what_the_lane_above_is_called_too():
     named = ("Host cpu op", "Host tpudnn op", "bandwidth", "Host tpudnn op", "Host 名 a", "Host 名 b", "Core 0 TIU")
-    rows = [Row(number, -1, label, False, False, "bandwidth" if label == "bandwidth" else "")
+    rows = [TimelineRow(number, -1, label, False, False, "bandwidth" if label == "bandwidth" else "")
             for number, label in enumerate(named)]  # fmt: skip
     shown = [continued_label(rows, number) for number in range(len(rows))]
     assert shown[0] == named[0]
@@ -100,7 +100,7 @@ async def test_launches_are_stepped_through_as_ranges(profile):
         screen = explorer(pilot)
         index = launches(screen.session, 0)
         await press(pilot, "j k home enter")
-        assert screen.state.selection == Selection(0)
+        assert screen.state.selection == SelectedItem(0)
         assert screen.state.range == span_of(index, 0)
         assert not screen.query_one("#detail").display
         await press(pilot, "full_stop full_stop comma")
@@ -111,7 +111,7 @@ async def test_launches_are_stepped_through_as_ranges(profile):
 
 
 async def test_without_launches_there_is_no_lane_of_them():
-    async with opened(small_profile(0, instructions=60)) as pilot:
+    async with opened(small_profile(0, event_count=60)) as pilot:
         assert not any("kernels" in label for label in labels(explorer(pilot)))
 
 
@@ -293,9 +293,9 @@ async def test_strips_stand_below_their_lanes_and_are_stepped_over(profile):
         await press(pilot, "B")
         assert labels(screen)[:5] == ["Core 0 kernels", "Core 0 TIU", "Core 0 GDMA", "bandwidth", "Core 0 SDMA"]
         await press(pilot, "j j j")
-        assert screen.state.selection == Selection(0, 2)
+        assert screen.state.selection == SelectedItem(0, 2)
         await press(pilot, "k")
-        assert screen.state.selection == Selection(0, 1)
+        assert screen.state.selection == SelectedItem(0, 1)
         await press(pilot, "B")
         assert labels(screen)[1:3] == ["Core 0 TIU", "busy"]
         await press(pilot, " ".join(["j"] * 40))
@@ -313,7 +313,7 @@ async def test_a_pinned_lane_stays_on_top(profile):
         timeline = screen.timeline
         await press(pilot, "e j j P")
         assert labels(screen)[0] == "Core 0 GDMA"
-        assert screen.state.selection == Selection(0, 1)
+        assert screen.state.selection == SelectedItem(0, 1)
         await press(pilot, " ".join(["j"] * 20))
         assert timeline.lanes.top > 0
         assert "GDMA" in text_of_line(timeline, 0)
@@ -358,13 +358,13 @@ async def test_dependencies_are_followed_both_ways(linked):
     async with opened(linked) as pilot:
         screen = explorer(pilot)
         await press(pilot, "j end enter left_square_bracket")
-        assert screen.state.selection == Selection(0, 1, 1)
+        assert screen.state.selection == SelectedItem(0, 1, 1)
         assert "waited for" in frame(pilot.app)
         assert "5 ns between" in frame(pilot.app)
         await press(pilot, "right_square_bracket")
-        assert screen.state.selection == Selection(0, 0, 1)
+        assert screen.state.selection == SelectedItem(0, 0, 1)
         await press(pilot, "comma left_square_bracket")
-        assert screen.state.selection == Selection(0, 0, 0)
+        assert screen.state.selection == SelectedItem(0, 0, 0)
         assert "No event is known that released" in frame(pilot.app)
         await press(pilot, "right_square_bracket")
         assert "No event is known that waited" in frame(pilot.app)

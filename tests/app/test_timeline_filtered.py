@@ -13,8 +13,8 @@ from screen import AS_RECORDED, SIZES, compared, explorer, frame, opened, press,
 from tpuprof_tui.analysis.index.lane_index import build_index
 from tpuprof_tui.analysis.links.launches import launches, launches_with, span_of
 from tpuprof_tui.analysis.selecting.filter_masks import apply_filter
-from tpuprof_tui.analysis.selecting.navigation import step_event
-from tpuprof_tui.analysis.selecting.state import DisplayState, Selection
+from tpuprof_tui.analysis.selecting.moves import step_event
+from tpuprof_tui.analysis.selecting.state import DisplayState, SelectedItem
 from tpuprof_tui.analysis.selecting.time_scale import edges_of
 from tpuprof_tui.app.drawing.colouring import has_colour_sums
 from tpuprof_tui.app.drawing.glyphs import ASCII, UNICODE
@@ -27,7 +27,7 @@ NAMES = {"name": Strings(["mm2", "load"])}
 
 @pytest.fixture(scope="module")
 def profile():
-    return small_profile(2, instructions=600)
+    return small_profile(2, event_count=600)
 
 
 def filtered(lane, text, end, cells, glyphs=UNICODE, palette=None, strings=None):
@@ -177,7 +177,7 @@ def test_where_nothing_passes_no_step_is_made(profile):
     view = DisplayState.of(profile.start_ns, profile.end_ns)
     from msgspec.structs import replace
 
-    view = replace(view, filter="dur<0", selection=Selection(0, 0, 3))
+    view = replace(view, filter="dur<0", selection=SelectedItem(0, 0, 3))
     assert step_event(session, view, 1, 0) is view
 
 

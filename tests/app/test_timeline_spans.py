@@ -7,8 +7,8 @@ import pytest
 from profiles import make_lane, make_profile, session_of
 from screen import AS_RECORDED, SIZES, compared, explorer, frame, opened, press, settled
 
-from tpuprof_tui.analysis.links.dependencies import MARKED, dependencies_of, linked_instructions
-from tpuprof_tui.analysis.selecting.navigation import go_to_mark, marks_text, measured_text, toggle_mark, toggle_span
+from tpuprof_tui.analysis.links.dependencies import MARKED, dependencies_of, linked_events
+from tpuprof_tui.analysis.selecting.moves import go_to_mark, marks_text, measured_text, toggle_mark, toggle_span
 from tpuprof_tui.analysis.selecting.state import DisplayState
 from tpuprof_tui.analysis.selecting.time_scale import edges_of
 from tpuprof_tui.app.drawing.glyphs import ASCII, UNICODE
@@ -160,15 +160,15 @@ def linked():
 
 def test_ties_are_the_links_of_one_instruction_the_closest_first():
     session = session_of(linked())
-    assert linked_instructions(session, 0, 1) == ()
+    assert linked_events(session, 0, 1) == ()
     dependencies_of(session)
-    (tie,) = linked_instructions(session, 0, 1)
+    (tie,) = linked_events(session, 0, 1)
     assert (tie.lane, tie.row, tie.time, tie.released, tie.slack_ns) == (1, 1, 94, True, 5)
-    waiters = linked_instructions(session, 1, 1)
+    waiters = linked_events(session, 1, 1)
     assert [(tie.lane, tie.row, tie.time, tie.released, tie.slack_ns) for tie in waiters] == [
         (0, 1, 100, False, 5), (0, 2, 200, False, 105),
     ]  # fmt: skip
-    assert linked_instructions(session, 0, 0) == linked_instructions(session, 0, -1) == ()
+    assert linked_events(session, 0, 0) == linked_events(session, 0, -1) == ()
     assert MARKED > 2
 
 

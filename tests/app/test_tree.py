@@ -75,7 +75,7 @@ def test_ports_have_their_directions(cdma):
 def test_directions_are_two():
     for text in ("link=up", "link>tx"):
         with pytest.raises(FilterError):
-            compile_filter(text, small_profile(1, instructions=60))
+            compile_filter(text, small_profile(1, event_count=60))
 
 
 def test_lanes_of_the_host_have_nodes():

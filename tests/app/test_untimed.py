@@ -37,7 +37,7 @@ async def test_commands_without_times_are_in_the_table_and_said_everywhere(tmp_p
         for keys in ("enter", "b", "escape", "s", "v", "1", "plus", "g", "e", "C", "L", "4", "3"):
             await press(pilot, keys)
             assert _MISSING not in frame(pilot.app), keys
-        assert explorer(pilot).session.profile.instructions == 93
+        assert explorer(pilot).session.profile.event_count == 93
 
 
 async def test_what_has_no_times_is_neither_range_nor_span(tmp_path: Path) -> None:

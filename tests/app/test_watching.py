@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from profiles import session_of, small_profile
 from screen import explorer, frame, press, settled
 
-from tpuprof_tui.analysis.selecting.state import DisplayState, Scope, Selection
+from tpuprof_tui.analysis.selecting.state import DisplayState, Scope, SelectedItem
 from tpuprof_tui.app.explorer.screen import ExplorerScreen
 from tpuprof_tui.app.shell import on_disk
 from tpuprof_tui.app.shell.application import TpuprofApp
@@ -85,10 +85,10 @@ def test_what_cannot_be_seen_is_empty():
 
 
 def test_a_view_is_kept_as_far_as_it_fits():
-    old, new = small_profile(1, instructions=600), small_profile(1, instructions=300)
+    old, new = small_profile(1, event_count=600), small_profile(1, event_count=300)
     state = replace(DisplayState.of(old.start_ns, old.end_ns), filter="dur>1", scope=Scope(1), marks=(("a", 500),))
     state = replace(
-        state.windowed(1000, 2000), selection=Selection(0, 1, 2), picked=(1, 2), pinned=((0, 0, -1), (-1, 1, -1))
+        state.windowed(1000, 2000), selection=SelectedItem(0, 1, 2), picked=(1, 2), pinned=((0, 0, -1), (-1, 1, -1))
     )
     same = carried_state(state, old, session_of(old))
     assert same == replace(state, picked=())
@@ -100,7 +100,7 @@ def test_a_view_is_kept_as_far_as_it_fits():
 
 
 def test_marks_ranges_and_looks_are_kept_where_the_capture_still_reaches():
-    old, new = small_profile(1, instructions=600), small_profile(1, instructions=300)
+    old, new = small_profile(1, event_count=600), small_profile(1, event_count=300)
     inside, outside = new.end_ns - 5, new.end_ns + 5
     looks = {"colouring": "kernel", "legend": True, "strip": "utilisation", "scale": "cycles"}
     view = replace(
@@ -116,19 +116,19 @@ def test_marks_ranges_and_looks_are_kept_where_the_capture_still_reaches():
 
 
 def test_all_of_a_profile_stays_all_and_lanes_that_are_gone_are_dropped():
-    old = small_profile(1, instructions=600)
+    old = small_profile(1, event_count=600)
     new = replace(old, lanes=old.lanes[:3], groups=Groups(old.groups[:1]))
     last = len(old.lanes) - 1
     view = replace(
         DisplayState.of(old.start_ns, old.end_ns),
         scope=Scope(-1, last),
-        selection=Selection(1, 4, 2),
+        selection=SelectedItem(1, 4, 2),
         pinned=((last, -1, -1),),
     )
     kept = carried_state(view, old, session_of(new))
     assert kept.fits_all
     assert kept.scope == Scope()
-    assert kept.selection == Selection()
+    assert kept.selection == SelectedItem()
     assert kept.pinned == ()
 
 

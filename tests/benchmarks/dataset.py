@@ -104,7 +104,7 @@ def main() -> None:
                 within.append(took(lambda path=path, out=out: build.write_capture(str(out), path)))
             size = sum(file.stat().st_size for file in out.rglob("*.parquet"))
             usual, put = median(opened), median(within)
-            print(f"{name:20}{open_profile(path).instructions:>9,}{usual * 1e3:>7.1f} ms{put * 1e3:>7.1f} ms"
+            print(f"{name:20}{open_profile(path).event_count:>9,}{usual * 1e3:>7.1f} ms{put * 1e3:>7.1f} ms"
                   f"{put / usual:>7.1f}{min(within) / min(opened):>9.1f}{size / 1e3:>7.0f} kB", flush=True)  # fmt: skip
         out = many_events(place, options.events)
         print(f"\n{options.events:,} million events")

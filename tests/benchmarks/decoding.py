@@ -69,7 +69,7 @@ def main() -> None:
     """Prints three lines, or the wall clock of the three as JSON."""
     opening, cpu, profile = timed(lambda: open_profile(sys.argv[1]))
     opened = peak_mebibytes()
-    lines = [f"opened in {opening:.3f} s ({cpu:.3f} s CPU), {opened:.0f} MiB, {profile.instructions:,} instructions"]
+    lines = [f"opened in {opening:.3f} s ({cpu:.3f} s CPU), {opened:.0f} MiB, {profile.event_count:,} instructions"]
     decoding, cpu, count = timed(lambda: sum(workbook_columns(profile, lane) for lane in profile.lanes))
     more = peak_mebibytes() - opened
     lines.append(f"{count:,} values of the workbook in {decoding:.3f} s ({cpu:.3f} s CPU), {more:.0f} MiB more")

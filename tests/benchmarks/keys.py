@@ -52,7 +52,7 @@ from tpuprof_tui.analysis.selecting.state import Sort  # noqa: E402
 from tpuprof_tui.app.explorer.screen import ExplorerScreen  # noqa: E402
 from tpuprof_tui.app.panes.summary import summary  # noqa: E402
 from tpuprof_tui.app.shell.application import TpuprofApp  # noqa: E402
-from tpuprof_tui.views.screen import quick_views  # noqa: E402
+from tpuprof_tui.views.summary_views import quick_views  # noqa: E402
 
 SIZE = (160, 48)
 #: Nothing is sent for so long: the key has been dealt with, s.
@@ -266,7 +266,7 @@ async def explorer_costs(path: str, only: str, baseline: float) -> tuple[list[st
 def rows_figures(screen: ExplorerScreen) -> list[tuple[str, int, float]]:
     """What it takes to sort, filter and search all instructions: title, target and CPU, ms."""
     session = screen.session
-    numbers = np.arange(session.profile.instructions, dtype=np.int64)
+    numbers = np.arange(session.profile.event_count, dtype=np.int64)
 
     def best(work: Callable[[int], object]) -> float:
         found = []

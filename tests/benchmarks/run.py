@@ -220,10 +220,10 @@ class Row:
         figures = self.figures
         line = f"{self.title:40} {figures.wall:8.3f} {figures.cpu:8.3f} {figures.mebibytes:8.0f}"
         memory = ratio(figures.mebibytes - self.above, self.mebibytes)
-        return f"{line}  {ratio(figures.wall, self.seconds):16} {memory:16} {self.beside}".rstrip()
+        return f"{line}  {ratio(figures.wall, self.seconds):16} {memory:16} {self.siblings}".rstrip()
 
     @property
-    def beside(self) -> str:
+    def siblings(self) -> str:
         """How many times as long and as much memory the published converter takes."""
         if self.reference is None or self.figures is None:
             return ""
@@ -244,7 +244,7 @@ class Row:
                 "" if self.seconds is None else f"{self.seconds:g} s",
                 f"{figures.mebibytes:.0f} MiB",
                 "" if self.mebibytes is None else f"{self.above + self.mebibytes:.0f} MiB",
-                self.beside.strip(),
+                self.siblings.strip(),
             ]
         return f"| {' | '.join(cells)} |"
 

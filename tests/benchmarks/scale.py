@@ -109,7 +109,7 @@ async def explored(path: str) -> dict[str, float]:
         await _at_rest(pilot)
         figures = {"open_cpu_s": time.process_time() - begun[0], "open_wall_s": time.perf_counter() - begun[1]}
         figures["lanes"] = len(app.screen.session.profile.lanes)
-        figures["instructions"] = app.screen.session.profile.instructions
+        figures["instructions"] = app.screen.session.profile.event_count
         for title, keys in KEYS.items():
             costs = []
             for key in keys:

@@ -714,7 +714,7 @@ def rows_are_counts(case: Case) -> Iterator[Break]:
         device = sum(len(lane) for lane in case.profile.lanes if not lane.on_host)
         # of allocations, lanes have no figures
         known = case.profile.vocabulary.work_breakdowns
-        if known and device and device == case.profile.instructions and counted != rows:
+        if known and device and device == case.profile.event_count and counted != rows:
             yield f"lanes.lanes.count {selection}", f"{counted}, rows of events {rows}"
 
 

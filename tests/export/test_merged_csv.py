@@ -48,7 +48,7 @@ def sort_key(lane, row):
 @pytest.mark.parametrize("mode", [0, 1, 2])
 def test_all_instructions_come_in_order_of_their_start(mode, tmp_path, monkeypatch):
     monkeypatch.setattr(merged_csv, "WINDOW", 7)
-    profile = small_profile(mode, instructions=400)
+    profile = small_profile(mode, event_count=400)
     names, rows = written(profile, tmp_path)
     places = [(lane, row, place) for lane in profile.lanes for place, row in enumerate(stream_order(lane))]
     places.sort(key=lambda one: sort_key(*one[:2]))

@@ -17,7 +17,7 @@ from tpuprof_tui.model.vocabulary import Output, Vocabulary, Word, import_entry
 from tpuprof_tui.sources.sophgo.schema import COLUMNS
 from tpuprof_tui.sources.sophgo.vocabulary import VOCABULARY
 from tpuprof_tui.views.info import info_record
-from tpuprof_tui.views.pages import info_report, summary_report
+from tpuprof_tui.views.text_pages import info_report, summary_report
 
 SCHEMA = COLUMNS
 RECIPE = Output("recipe", "recipe", f"{__name__}:write_recipe", ("kitchen/recipe.txt",), list_order=5, write_order=99)
@@ -95,7 +95,7 @@ def test_of_several_sources_each_key_is_listed_once():
 
 
 def test_a_source_of_other_words_writes_its_own_files_and_the_generic_ones(tmp_path):
-    profile = replace(small_profile(2, instructions=40), vocabulary=OVEN, source_data={}, capabilities=frozenset())
+    profile = replace(small_profile(2, event_count=40), vocabulary=OVEN, source_data={}, capabilities=frozenset())
     outputs = outputs_of(OVEN)
     told = []
     written = run_export(
@@ -114,7 +114,7 @@ def test_a_source_of_other_words_writes_its_own_files_and_the_generic_ones(tmp_p
 
 
 def test_what_is_told_of_a_source_of_other_words_names_no_tool_and_no_mode():
-    profile = replace(small_profile(2, instructions=40), vocabulary=OVEN, source_data={}, capabilities=frozenset())
+    profile = replace(small_profile(2, event_count=40), vocabulary=OVEN, source_data={}, capabilities=frozenset())
     text = f"{summary_report(profile).text()}\n{info_report(profile).text()}"
     assert "bigTpuProfile" not in text
     assert "CDMA ports" not in text

@@ -72,7 +72,7 @@ def test_every_line_of_the_tiu_is_written(mode, tmp_path, monkeypatch):
     monkeypatch.setattr(registers_text, "SLICE", 30)
     profile = small_profile(mode)
     count = write_registers_text(query_of(profile), tmp_path)
-    assert count == profile.instructions
+    assert count == profile.event_count
     for core in (0, 1):
         lane = profile.lane("TIU", core)
         _, blocks = blocks_of(tmp_path / f"tiuRegInfo_{core}.txt")
@@ -120,7 +120,7 @@ def test_what_is_chosen_is_what_is_written(tmp_path):
     _, blocks = blocks_of(tmp_path / "tiuRegInfo_0.txt")
     rows = [row for row in stream_order(lane) if lane["start"][row] < middle]
     assert blocks == [tiu_block(profile, lane, row) for row in rows]
-    assert 0 < count < profile.instructions
+    assert 0 < count < profile.event_count
 
 
 def test_an_unknown_submitter_is_none(tmp_path):
@@ -176,5 +176,5 @@ def test_files_are_those_of_the_reference(name, tmp_path):
 def test_kept_captures_have_all_their_instructions(tmp_path):
     profile = kept_profile("aks_zoo_mode2", tmp_path)
     out = tmp_path / "out"
-    assert write_registers_text(query_of(profile), out) == profile.instructions
-    assert sum(len(blocks_of(path)[1]) for path in out.iterdir()) == profile.instructions
+    assert write_registers_text(query_of(profile), out) == profile.event_count
+    assert sum(len(blocks_of(path)[1]) for path in out.iterdir()) == profile.event_count

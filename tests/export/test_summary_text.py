@@ -251,7 +251,7 @@ def test_a_selection_counts_alone_and_is_named():
     rows = dictionaries(text, "Engines")
     by_engine = {row["Engine"]: int(row["Instructions"]) for row in rows if row["CoreId"] == "1"}
     ports = sum(int(row["Instructions"]) for row in rows if row["Engine"].startswith("port"))
-    assert sum(by_engine.values()) - by_engine.get("CDMA", 0) + ports == chosen < profile.instructions
+    assert sum(by_engine.values()) - by_engine.get("CDMA", 0) + ports == chosen < profile.event_count
 
 
 def test_a_range_narrows_the_window():

@@ -96,7 +96,7 @@ def test_every_column_of_every_instruction(mode, piece, monkeypatch):
             for lane, row in in_order(rows)
         ]
 
-    assert len(rows) == profile.instructions
+    assert len(rows) == profile.event_count
     assert objects(rows, columns) == wanted("jsonl")
     found = cells(rows, columns)
     texts = [{name: "" if value is None else str(value) for name, value in row.items()} for row in wanted("csv")]

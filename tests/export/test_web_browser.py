@@ -12,7 +12,7 @@ from web_driver import GUTTER, colours, facts, lane_number, needs_chromium, open
 from tpuprof_tui.formats.units import percent_text
 from tpuprof_tui.model import Profile, Role, Scopes
 from tpuprof_tui.sources.catalog import open_profile
-from tpuprof_tui.views.pages import title_line
+from tpuprof_tui.views.text_pages import title_line
 
 pytestmark = [pytest.mark.browser, needs_chromium]
 

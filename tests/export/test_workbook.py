@@ -154,7 +154,7 @@ def test_pandas_reads_the_rows(small, small_path):
 
 
 def test_headers_are_frozen_and_filtered(tmp_path):
-    profile = small_profile(2, instructions=150)
+    profile = small_profile(2, event_count=150)
     book = written(profile, tmp_path)
     for lane in profile.lanes:
         sheet = book[sheet_name(profile, lane)]
@@ -267,7 +267,7 @@ def test_kernel_functions_are_added_up_over_their_launches(small, small_book):
 
 
 def test_without_kernel_functions_there_is_no_sheet_of_them(tmp_path):
-    profile = small_profile(0, instructions=60)
+    profile = small_profile(0, event_count=60)
     assert "Kernel functions by launch" not in skimmed(profile, tmp_path).sheetnames
 
 
@@ -362,7 +362,7 @@ def test_sheets_lead_to_one_another_and_print_on_a_page_s_width(small, small_boo
 def test_long_tables_of_views_hold_the_same_as_short_ones(tmp_path, monkeypatch):
     from tpuprof_tui.formats.xlsx import book as xlsx
 
-    profile = small_profile(1, instructions=150)
+    profile = small_profile(1, event_count=150)
     short = written(profile, tmp_path)
     monkeypatch.setattr(xlsx, "_STREAMED_FROM", 1)
     long = written(profile, tmp_path)

@@ -20,7 +20,7 @@ from tpuprof_tui.sources.sophgo.files.workbook import write_workbook
 
 def test_long_lanes_go_on_in_numbered_sheets(tmp_path, monkeypatch):
     monkeypatch.setattr(workbook, "SHEET_ROWS", 60)
-    profile = small_profile(1, instructions=1000)
+    profile = small_profile(1, event_count=1000)
     book = written(profile, tmp_path)
     lane = profile.lane("GDMA", 0)
     titles = [name for name in book.sheetnames if name.startswith("GDMA_0")]
@@ -112,7 +112,7 @@ def test_sheets_beyond_the_limit_of_plain_zip_are_readable(tmp_path, monkeypatch
 def test_progress_rises_to_the_end(tmp_path):
     seen = []
     count = write_workbook(query_of(small_profile(1)), tmp_path / "book.xlsx", progress=seen.append)
-    assert count == small_profile(1).instructions
+    assert count == small_profile(1).event_count
     assert seen == sorted(seen)
     assert seen[-1] == 1
     assert len(seen) > 5

@@ -25,7 +25,7 @@ from tpuprof_tui.sources.catalog import open_profile
 from tpuprof_tui.sources.sophgo.files.instructions import write_instructions
 from tpuprof_tui.sources.sophgo.files.summary_text import summary_console, summary_text
 from tpuprof_tui.views.info import info_json
-from tpuprof_tui.views.pages import info_report, summary_report
+from tpuprof_tui.views.text_pages import info_report, summary_report
 
 #: What steers a terminal, ends a line where none should end, or turns the direction of writing.
 _STEERS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -54,9 +54,9 @@ def check_light_outputs(profile: Profile) -> None:
         assert not _STEERS.search(text.replace("\t", " ")), _around(_STEERS, text)
     facts = info_json(profile)
     assert facts.isascii()
-    assert json.loads(facts)["instructions"] == profile.device_part.instructions
-    check_json_lines(_printed(profile, "jsonl"), profile.device_part.instructions)
-    check_csv(_printed(profile, "csv"), profile.device_part.instructions)
+    assert json.loads(facts)["instructions"] == profile.device_part.event_count
+    check_json_lines(_printed(profile, "jsonl"), profile.device_part.event_count)
+    check_csv(_printed(profile, "csv"), profile.device_part.event_count)
 
 
 def _printed(profile: Profile, form: str) -> bytes:
@@ -101,7 +101,7 @@ def check_all_outputs(profile: Profile, folder: Path) -> None:
     for path in folder.glob("*.txt"):
         text = path.read_bytes().decode("utf-8").replace("\t", " ")
         assert not _STEERS.search(text), _around(_STEERS, text)
-    check_csv((folder / "PerfDoc" / "PerfAI_output.csv").read_bytes(), profile.device_part.instructions)
+    check_csv((folder / "PerfDoc" / "PerfAI_output.csv").read_bytes(), profile.device_part.event_count)
     check_workbook(folder / "PerfDoc" / "PerfAI_output.xlsx")
     check_page(folder / "PerfWeb" / "result.html")
     TraceReader((folder / "perfetto.pftrace").read_bytes())

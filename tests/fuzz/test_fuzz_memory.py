@@ -13,7 +13,7 @@ from whole_profiles import read_whole
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.sources.catalog import open_profile
 from tpuprof_tui.sources.chrome import chunks
-from tpuprof_tui.sources.chrome.trace import read_host_trace
+from tpuprof_tui.sources.chrome.host_trace import read_host_trace
 from tpuprof_tui.sources.sophgo.read.host_trace import MARKS
 
 #: What a host trace takes for the longest event that is decoded, and for each byte of its text.

@@ -55,17 +55,17 @@ def test_a_lane_says_what_it_is():
 
 
 def test_a_profile_spans_its_instructions():
-    profile = small_profile(2, instructions=40)
+    profile = small_profile(2, event_count=40)
     starts = [int(each["start"].min()) for each in profile.lanes if len(each)]
     ends = [int(each["end"].max()) for each in profile.lanes if len(each)]
     assert (profile.start_ns, profile.end_ns) == (min(starts), max(ends))
-    assert profile.instructions == sum(map(len, profile.lanes))
+    assert profile.event_count == sum(map(len, profile.lanes))
     nothing = replace(profile, lanes=())
-    assert (nothing.start_ns, nothing.end_ns, nothing.instructions) == (0, 0, 0)
+    assert (nothing.start_ns, nothing.end_ns, nothing.event_count) == (0, 0, 0)
 
 
 def test_lanes_are_found_by_engine_and_number():
-    profile = small_profile(2, instructions=40)
+    profile = small_profile(2, event_count=40)
     found = profile.lane("TIU", 1)
     assert found is not None
     assert (found.kind, profile.unit_number(found)) == ("TIU", 1)
@@ -91,7 +91,7 @@ def test_every_lane_says_of_what_kind_it_is():
 
 
 def test_the_device_part_leaves_the_host_out():
-    profile = small_profile(1, instructions=20)
+    profile = small_profile(1, event_count=20)
     assert profile.device_part is profile
     host = Lane(
         kind="HOST", group=-1, label="cpu op", activity=Activity.HOST,
@@ -102,9 +102,9 @@ def test_the_device_part_leaves_the_host_out():
 
 
 def test_a_data_frame_has_a_row_for_each_instruction():
-    profile = small_profile(2, instructions=40)
+    profile = small_profile(2, event_count=40)
     frame = profile.to_pandas()
-    assert len(frame) == profile.instructions
+    assert len(frame) == profile.event_count
     assert frame.groupby("lane").size().to_dict() == {n: len(each) for n, each in enumerate(profile.lanes) if len(each)}
     assert frame["start"].tolist() == [t for each in profile.lanes for t in each["start"].tolist()]
     names = [text for each in profile.lanes for text in profile.strings["name"].texts(each["name"])]

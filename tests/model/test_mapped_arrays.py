@@ -17,7 +17,7 @@ from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.model import mapped_arrays
 from tpuprof_tui.model.mapped_arrays import MappedArrays
-from tpuprof_tui.sources.torch.read import several
+from tpuprof_tui.sources.torch.read import parallel_reading
 from tpuprof_tui.views.as_json import answer_record
 from tpuprof_tui.views.registry import answer, views_of
 
@@ -141,8 +141,8 @@ def test_every_view_of_many_traces_is_the_same_with_their_columns_in_files(proce
     monkeypatch.setattr(MappedArrays.__init__, "__defaults__", (0,))
     monkeypatch.setattr(mapped_arrays, "_LARGE", 1)
     monkeypatch.setattr(mapped_arrays, "_MOST_MAPPED", 0)
-    monkeypatch.setattr(several, "_WORTH_IT", 1)
-    monkeypatch.setattr(several, "cores", lambda: processes + 1)
+    monkeypatch.setattr(parallel_reading, "_WORTH_IT", 1)
+    monkeypatch.setattr(parallel_reading, "cpu_count", lambda: processes + 1)
     after = told()
     assert after[0].profile.arrays.spills
     assert after[1:] == before[1:]

@@ -77,7 +77,7 @@ def test_columns_belong_to_kinds_of_lanes_and_need_capabilities_that_there_are()
     kinds = {kind.key for kind in VOCABULARY.lane_kinds}
     needs = {"", *(each.key for each in VOCABULARY.capabilities)}
     for column in VOCABULARY.columns:
-        assert set(column.engines) <= kinds
+        assert set(column.lanes) <= kinds
         assert column.needs in needs
     keys = set(VOCABULARY.schema)
     assert {key for share in VOCABULARY.shares for key, _ in share.columns} <= keys

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tpuprof_tui.options.checking import Checked, check
+from tpuprof_tui.options.checking import CheckResult, check
 from tpuprof_tui.options.conditions import Context
 from tpuprof_tui.options.reading import read
 from tpuprof_tui.options.tables import SOURCES, Tables, load, sources_of_kinds
@@ -15,10 +15,10 @@ def tables_of(kind: str) -> Tables:
     return TABLES[KINDS[kind]]
 
 
-def checked(text: str, kind: str = "PROFILING_OPTIONS", **context) -> Checked:
+def checked(text: str, kind: str = "PROFILING_OPTIONS", **context) -> CheckResult:
     tables = tables_of(kind)
     return check(read(text, tables.kinds[kind], tables), tables.kinds[kind], tables, Context(**context))
 
 
 def codes(text: str, kind: str = "PROFILING_OPTIONS", **context) -> set[tuple[str, str | None]]:
-    return {(each.code, each.option) for each in checked(text, kind, **context).findings}
+    return {(each.code, each.option) for each in checked(text, kind, **context).violations}

@@ -237,7 +237,7 @@ RULES = {
 def test_the_documents_cases(case):
     found = checked(case["input"], case["kind"], **case["context"])
     assert found.verdict == case["verdict"]
-    told = sorted((each.severity, each.code, str(each.option)) for each in found.findings)
+    told = sorted((each.severity, each.code, str(each.option)) for each in found.violations)
     assert told == sorted((each["severity"], each["code"], str(each["option"])) for each in case["codes"])
 
 
@@ -283,7 +283,7 @@ def test_what_breaks_a_rule_and_what_does_not(source, code):
     assert (code, option) in codes(broken, kind, **context)
     if sound is not None:
         assert code not in {each for each, _ in codes(sound, kind, **context)}
-    finding = next(each for each in checked(broken, kind, **context).findings if each.code == code)
+    finding = next(each for each in checked(broken, kind, **context).violations if each.code == code)
     assert finding.text.endswith(".")
     assert finding.fix
     assert "{" not in finding.text.replace("{…}", "") + finding.fix
@@ -325,7 +325,7 @@ def test_instructions_exclude_ten_options():
 
 def test_the_framework_is_told_even_of_an_unreadable_text():
     found = checked("nothing", framework="mindspore")
-    assert [each.code for each in found.findings] == ["not_json", "wrong_framework"]
+    assert [each.code for each in found.violations] == ["not_json", "wrong_framework"]
     assert (found.verdict, found.readable) == ("errors", False)
 
 
@@ -368,8 +368,8 @@ def test_flags_of_a_call_are_corrected_too():
 def test_the_order_of_findings_is_that_of_the_table():
     one = checked('{"l2":"x","zz":"1","aicpu":"x","aa":"2"}')
     other = checked('{"aa":"2","aicpu":"x","zz":"1","l2":"x"}')
-    assert one.findings == other.findings
-    assert [each.option for each in one.findings] == ["aicpu", "l2", "aa", "zz"]
+    assert one.violations == other.violations
+    assert [each.option for each in one.violations] == ["aicpu", "l2", "aa", "zz"]
 
 
 def test_both_languages_say_everything():

@@ -12,7 +12,7 @@ from options_tables import TABLES, checked
 
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.options.conditions import Context
-from tpuprof_tui.options.making import MakeRequest, Records, make, most_records, understood
+from tpuprof_tui.options.making import EngineRecords, MakeRequest, make, most_records, parsed_wishes
 
 ASCEND, SOPHGO, TORCH = (TABLES[source] for source in ("ascend", "sophgo", "torch"))
 PRODUCTS = [None, *ASCEND.products]
@@ -49,7 +49,7 @@ def test_the_documents_examples():
 def test_every_wish_is_understood_by_its_id_and_by_every_word(tables):
     for wish in tables.wishes:
         for word in (wish.wish, *wish.words, wish.wish.upper(), wish.wish.replace(" ", "-")):
-            assert understood([word], tables) == [wish], word
+            assert parsed_wishes([word], tables) == [wish], word
 
 
 @pytest.mark.parametrize(
@@ -63,13 +63,13 @@ def test_every_wish_is_understood_by_its_id_and_by_every_word(tables):
     ],
 )
 def test_longest_phrases_go_first(words, wishes):
-    assert [wish.wish for wish in understood([words], ASCEND)] == wishes
+    assert [wish.wish for wish in parsed_wishes([words], ASCEND)] == wishes
 
 
 @pytest.mark.parametrize("words", ["nonsense", "kernels without communication", "stepwise", "kernels banana", ""])
 def test_what_is_not_understood_is_said_with_the_wishes_there_are(words):
     with pytest.raises(UsageError) as told:
-        understood([words], ASCEND)
+        parsed_wishes([words], ASCEND)
     assert "links between cards" in str(told.value)
     assert told.value.exit_code == 2
 
@@ -158,7 +158,7 @@ EXCLUDED = ("training_trace", "aicpu", "fp_point", "aic_metrics", "runtime_api")
 
 @given(st.lists(st.sampled_from([wish.wish for wish in SOPHGO.wishes]), max_size=5), st.none() | st.integers(1, 10**9))
 def test_what_is_made_for_sophgo_passes_the_check(wishes, count):
-    records = None if count is None else Records("TIU", count, 40960)
+    records = None if count is None else EngineRecords("TIU", count, 40960)
     for run in made(*wishes, tables=SOPHGO, records=records).runs:
         for form in run.forms.values():
             text = "\n".join(form)
@@ -217,6 +217,6 @@ def test_settings_that_count_nothing():
 
 @given(st.integers(1, 10**12), st.integers(0, 10**12))
 def test_the_size_to_take_is_more_than_was_written(count, size):
-    records = Records("TIU", count, size)
+    records = EngineRecords("TIU", count, size)
     assert records.new_size > count
     assert records.new_size >= size or size > count

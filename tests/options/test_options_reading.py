@@ -193,5 +193,5 @@ def test_findings_do_not_depend_on_the_order_of_keys(options, random):
     names = list(options)
     random.shuffle(names)
     one, other = checked(json.dumps(options)), checked(json.dumps({name: options[name] for name in names}))
-    assert one.findings == other.findings
+    assert one.violations == other.violations
     assert (one.line is None) == (other.line is None)

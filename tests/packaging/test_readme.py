@@ -176,7 +176,7 @@ def test_python_blocks_run(monkeypatch, capsys):
     for match in FENCE.finditer(ENGLISH["docs/COMMANDS"]):
         if match[1] == "python":
             exec(compile(match[2], "COMMANDS.md", "exec"), names)  # our own document
-    assert len(names["frame"]) == names["profile"].instructions
+    assert len(names["frame"]) == names["profile"].event_count
     assert "Core 0 TIU" in capsys.readouterr().out
 
 

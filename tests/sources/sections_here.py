@@ -37,5 +37,5 @@ def by_several(patched: pytest.MonkeyPatch, process: Callable[[int], Any] = in_p
     """Lets small files be read by several processes."""
     patched.setattr(collector, "_SMALLEST", 1)
     patched.setattr(collector, "_STARTING", 0)
-    patched.setattr(collector, "cores", lambda: count)
-    patched.setattr(collector, "workers", process)
+    patched.setattr(collector, "cpu_count", lambda: count)
+    patched.setattr(collector, "child_processes", process)

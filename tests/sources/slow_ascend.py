@@ -36,10 +36,10 @@ from tpuprof_tui.model import (
     Steps,
     StringsBuilder,
 )
-from tpuprof_tui.model.profile import Recording
+from tpuprof_tui.model.profile import RecordingMode
 from tpuprof_tui.model.sublanes import split_overlaps
 from tpuprof_tui.model.vocabulary import NAMES, Capability, GroupKind, LaneKind, Vocabulary, Word
-from tpuprof_tui.sources.source import ProgressCallback, Source, Verdict
+from tpuprof_tui.sources.source import ProgressCallback, Recognition, Source
 
 OUTPUT: Final = "ASCEND_PROFILER_OUTPUT"
 COLUMNS: Final = (
@@ -50,13 +50,13 @@ COLUMNS: Final = (
     Column("start", "Start", unit="ns", shown=True),
     Column("end", "End", unit="ns"),
     Column("duration", "Duration", unit="ns", shown=True),
-    Column("accelerator", "Accelerator core", kind="text", engines=("stream",)),
-    Column("blocks", "Blocks", engines=("stream",)),
-    Column("waited", "Waited", unit="ns", engines=("stream", "communication"),
+    Column("accelerator", "Accelerator core", kind="text", lanes=("stream",)),
+    Column("blocks", "Blocks", lanes=("stream",)),
+    Column("waited", "Waited", unit="ns", lanes=("stream", "communication"),
            help="Idle time before it, as the file says."),
-    Column("bytes", "Bytes", unit="B", engines=("plane",)),
+    Column("bytes", "Bytes", unit="B", lanes=("plane",)),
     Column("step", "Step"),
-    Column("depth", "Depth", engines=("python", "cann")),
+    Column("depth", "Depth", lanes=("python", "cann")),
 )  # fmt: skip
 WORDS: Final = Vocabulary(
     source="slow ascend",
@@ -91,10 +91,10 @@ class SlowAscend(Source):
     title = "an Ascend profile"
     expected = f"a folder with {OUTPUT} in it, or of such folders"
 
-    def recognises(self, path: Path) -> Verdict:
+    def recognises(self, path: Path) -> Recognition:
         """By the folder inside."""
         found = len(rank_folders(path))
-        return Verdict("name", f"{found} with {OUTPUT}") if found else Verdict("", f"no {OUTPUT} in it")
+        return Recognition("name", f"{found} with {OUTPUT}") if found else Recognition("", f"no {OUTPUT} in it")
 
     def open(self, path: Path, options: Mapping[str, Any], progress: ProgressCallback | None) -> Profile:
         """All ranks of the folder."""
@@ -262,9 +262,9 @@ class _Maker:
             counters=tuple(self._counters(units)), links=lambda: self._links(lanes),
         )  # fmt: skip
 
-    def _recording(self) -> Recording:
+    def _recording(self) -> RecordingMode:
         levels = ", ".join(dict.fromkeys(rank.level for rank in self._ranks if rank.level))
-        return Recording(levels or "a profile", levels, "torch_npu")
+        return RecordingMode(levels or "a profile", levels, "torch_npu")
 
     def _steps(self) -> Steps:
         """Steps of all ranks."""

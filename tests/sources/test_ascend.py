@@ -33,7 +33,7 @@ from tpuprof_tui.model import INT_MISSING, Severity
 from tpuprof_tui.model.vocabulary import Word
 from tpuprof_tui.sources.ascend.read import csv_table, trace_view
 from tpuprof_tui.sources.ascend.read.csv_table import CsvTable
-from tpuprof_tui.sources.ascend.read.folders import found_at
+from tpuprof_tui.sources.ascend.read.folders import profiles_at
 from tpuprof_tui.sources.catalog import Catalog, open_profile
 from tpuprof_tui.sources.chrome import collector, processes
 from tpuprof_tui.views.registry import ask
@@ -451,12 +451,12 @@ def test_any_level_of_the_path_names_the_same(made, tmp_path, capsys, monkeypatc
              rank / "profiler_info_0.json", rank / "profiler_metadata.json", rank / "FRAMEWORK",
              rank / "PROF_000001_20260101000000000_ABCDEFGHIJKLMNOP" / "device_0"]  # fmt: skip
     for path in paths:
-        assert [(each.name, each.rank_of_file) for each in found_at(path).workers] == [(RANK, 0)]
+        assert [(each.name, each.rank_of_file) for each in profiles_at(path).workers] == [(RANK, 0)]
     # as it is typed from within: names of folders above are not part of the path
     for inside, typed in ((rank / OUTPUT, "."), (rank / OUTPUT, "kernel_details.csv"), (rank / OUTPUT, ".."),
                           (rank, OUTPUT), (rank / "FRAMEWORK", ".")):  # fmt: skip
         monkeypatch.chdir(inside)
-        assert [(each.name, each.rank_of_file) for each in found_at(Path(typed)).workers] == [(RANK, 0)]
+        assert [(each.name, each.rank_of_file) for each in profiles_at(Path(typed)).workers] == [(RANK, 0)]
     assert open_profile(Path("..")).name == RANK
     assert list(Catalog().find(tmp_path)) == [tmp_path]
     assert main(["info", str(rank), "--why"]) == 0
@@ -1365,7 +1365,7 @@ def test_a_database_that_was_changed_or_cut(made, tmp_path):
     connection.close()
     size = file.stat().st_size
     after = open_profile(file)
-    assert after.instructions == before.instructions - 1
+    assert after.event_count == before.event_count - 1
     assert any("without a time" in each.what for each in after.problems)
     assert file.stat().st_size == size
     file.write_bytes(source.read_bytes()[:300])
@@ -1714,7 +1714,7 @@ def test_lone_surrogates_in_a_timeline_are_shown_as_question_marks(tmp_path):
     assert timeline.kinds == ("?",)
 
 
-@pytest.mark.parametrize(("process", "count"), [(in_process, 2), (in_process, 5), (processes.workers, 2)])
+@pytest.mark.parametrize(("process", "count"), [(in_process, 2), (in_process, 5), (processes.child_processes, 2)])
 @pytest.mark.parametrize(
     ("place", "old", "new"),
     [

@@ -20,7 +20,7 @@ import pytest
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model import Severity
-from tpuprof_tui.sources.ascend.read.folders import NamedFile, found_at, named_file, newest_export, seconds_of
+from tpuprof_tui.sources.ascend.read.folders import NamedFile, named_file, newest_export, profiles_at, seconds_of
 from tpuprof_tui.sources.catalog import Catalog, open_profile
 
 PROF = "PROF_000001_20260601101010101_ABCDEFGHIJKLMNOP"
@@ -259,7 +259,7 @@ def test_traces_of_pytorch_stay_pytorchs(tmp_path):
     source = Catalog().source_of(tmp_path / "0")
     assert source is not None
     assert source.id == "torch"
-    assert not found_at(tmp_path / "0")
+    assert not profiles_at(tmp_path / "0")
 
 
 def test_why_a_trace_is_ascends_is_told(tmp_path, capsys):
@@ -555,7 +555,7 @@ def test_a_large_tree_is_not_searched_for_long(tmp_path):
     for folder in range(40):
         (tmp_path / f"a{folder}" / "b" / "c" / "d").mkdir(parents=True)
     rank_folder(tmp_path / "a7" / "b" / "c", 0, kernels(10))
-    assert not found_at(tmp_path)
+    assert not profiles_at(tmp_path)
 
 
 # -- an analysis that ended early
@@ -804,7 +804,7 @@ def test_nothing_readable_is_an_error_with_a_reason(tmp_path):
         with pytest.raises(UnreadableError, match=r"header|list of events"):
             open_profile(tmp_path / name)
     started = time.process_time()
-    assert not found_at(write(tmp_path / "x.json", b"[" * 100_000))
+    assert not profiles_at(write(tmp_path / "x.json", b"[" * 100_000))
     assert time.process_time() - started < 60
 
 
@@ -817,7 +817,7 @@ def test_a_table_that_is_packed_without_end_is_cut_and_told(tmp_path, monkeypatc
     bomb = gzip.compress((f"{HEADER}\n" + f"{row}\n" * 100_000).encode())
     write(tmp_path / "kernel_details.csv.gz", bomb)
     profile = open_profile(tmp_path)
-    assert 0 < profile.instructions < 100_000
+    assert 0 < profile.event_count < 100_000
     assert "is too long for such a file" in told(tmp_path)
 
 
@@ -826,6 +826,6 @@ def test_a_packed_table_with_a_wrong_checksum_is_told_and_read(tmp_path):
     packed[-8] ^= 1
     (tmp_path / "kernel_details.csv.gz").write_bytes(packed)
     profile = open_profile(tmp_path)
-    assert profile.instructions == 2
+    assert profile.event_count == 2
     (problem,) = (each for each in profile.problems if "checksum" in each.what)
     assert problem.severity is Severity.ERROR

@@ -23,7 +23,7 @@ from test_ascend_recipes import (
 )
 
 from tpuprof_tui.analysis.query import query_of
-from tpuprof_tui.sources.ascend.views.findings import RULES
+from tpuprof_tui.sources.ascend.views.rules import RULES
 from tpuprof_tui.sources.catalog import open_profile
 from tpuprof_tui.views.findings import findings_of
 

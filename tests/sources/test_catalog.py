@@ -13,7 +13,7 @@ from profiles import small_profile
 from tpuprof_tui.errors import UnreadableError, UsageError
 from tpuprof_tui.sources.catalog import SOURCES, Catalog, open_profile
 from tpuprof_tui.sources.known_formats import KNOWN_FORMATS, known_format
-from tpuprof_tui.sources.source import Source, SourceOption, Verdict, first_bytes
+from tpuprof_tui.sources.source import Recognition, Source, SourceOption, first_bytes
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 SOUND = SAMPLES / "aks_decode_mode1"
@@ -29,12 +29,14 @@ class Toy(Source):
 
     def recognises(self, path):
         if path.name.endswith(self.ending):
-            return Verdict("name", f"it ends in {self.ending}")
-        return Verdict("content", "it has the mark") if self.mark in first_bytes(path) else Verdict("", "no mark")
+            return Recognition("name", f"it ends in {self.ending}")
+        return (
+            Recognition("content", "it has the mark") if self.mark in first_bytes(path) else Recognition("", "no mark")
+        )
 
     def open(self, path, options, progress):
         self.opened.append((path.name, dict(options)))
-        return small_profile(1, instructions=10)
+        return small_profile(1, event_count=10)
 
     def find(self, folder, names):
         return [folder / name for name in names if name.endswith(self.ending)]
@@ -68,7 +70,7 @@ def test_a_name_goes_before_content_and_the_first_of_several_opens(tmp_path):
 
 
 def test_others_are_loaded_when_no_source_of_this_package_takes_a_path(tmp_path):
-    assert Catalog(SOURCES, never).open(SOUND, {}).instructions
+    assert Catalog(SOURCES, never).open(SOUND, {}).event_count
     with pytest.raises(AssertionError):
         Catalog(SOURCES, never).source_of(tmp_path)
     loads = []
@@ -83,7 +85,7 @@ def test_a_source_of_this_package_goes_before_one_of_another(tmp_path):
     own, other = Toy("own", mark=b"mark"), Toy("other", ".cake")
     assert catalog(own, others=[other]).source_of(tmp_path / "x.cake") is own
     found = catalog(own, others=[other]).decisions(tmp_path / "x.cake")
-    assert [(each.source, each.verdict.by) for each in found] == [(own, "content"), (other, "name")]
+    assert [(each.source, each.recognition.by) for each in found] == [(own, "content"), (other, "name")]
 
 
 def test_one_of_another_package_that_fails_is_told_and_the_rest_goes_on(tmp_path):
@@ -232,7 +234,7 @@ def test_what_lies_beside_a_file_and_beside_a_folder(tmp_path):
         (tmp_path / name).touch()
     sources = catalog(*SOURCES, Toy("toy", ".cake"))
     for path in ("one.cake", "capture", "capture/global.profile"):
-        assert set(sources.beside(tmp_path / path)) == {"one.cake", "two.cake", "capture"}
+        assert set(sources.siblings(tmp_path / path)) == {"one.cake", "two.cake", "capture"}
 
 
 def test_a_fingerprint_is_of_the_profiles_own_files(tmp_path):

@@ -84,7 +84,7 @@ def test_the_worked_example_gives_the_printed_result(tmp_path: Path) -> None:
 def test_a_file_of_the_capture_opens_the_capture(tmp_path: Path) -> None:
     path = _worked_example(tmp_path)
     for name in ("global.profile", "cdmlib0_0.profile"):
-        assert open_profile(path / name).instructions == 6
+        assert open_profile(path / name).event_count == 6
     assert open_profile(str(path)).path == str(path)
 
 
@@ -101,7 +101,7 @@ def test_every_column_is_in_the_schema_and_has_its_kind(tmp_path: Path) -> None:
 def test_pandas_gets_every_instruction(tmp_path: Path) -> None:
     profile = open_profile(_worked_example(tmp_path))
     frame = profile.to_pandas()
-    assert len(frame) == profile.instructions
+    assert len(frame) == profile.event_count
     assert frame["name"].astype(str).tolist() == ["add", "MM2_NN", "send_msg", "wait_msg", "tensorLd", "tensorSt"]
     assert frame["bytes"].isna().tolist() == [True] * 4 + [False] * 2
 
@@ -225,7 +225,7 @@ def test_a_core_without_any_opening_is_placed_by_its_closing_pair(tmp_path: Path
 def test_a_core_that_cannot_be_aligned_is_named(tmp_path: Path) -> None:
     lost = raw.core_file({"TIU": [raw.tiu_record(9000 + 50 * n, 9040 + 50 * n, n) for n in range(4)]})
     profile = open_profile(raw.write_capture(tmp_path, {0: _core(1000, _WORK), 1: lost}))
-    assert profile.instructions == 8
+    assert profile.event_count == 8
     found = [
         problem
         for problem in profile.problems

@@ -73,11 +73,11 @@ def test_it_is_found_by_its_entry_point(written):
 def test_by_content_under_another_name(written):
     path = written("breakfast.json")
     found = Catalog().decisions(path)
-    assert [(each.source.id, each.verdict.by) for each in found] == [
+    assert [(each.source.id, each.recognition.by) for each in found] == [
         *((each.id, "") for each in SOURCES),
         ("oven", "content"),
     ]
-    assert open_profile(path).instructions == open_profile(written()).instructions
+    assert open_profile(path).event_count == open_profile(written()).event_count
 
 
 def test_a_folder_of_bakeries_is_one_profile(written, tmp_path):
@@ -86,9 +86,9 @@ def test_a_folder_of_bakeries_is_one_profile(written, tmp_path):
     written("single.oven.json")
     (tmp_path / "town" / "notes.txt").touch()
     town = tmp_path / "town"
-    assert open_profile(town).instructions == 2 * open_profile(tmp_path / "single.oven.json").instructions
+    assert open_profile(town).event_count == 2 * open_profile(tmp_path / "single.oven.json").event_count
     assert list(Catalog().find(tmp_path)) == [tmp_path / "single.oven.json", town]
-    assert set(Catalog().beside(town)) == {"single.oven.json", "town"}
+    assert set(Catalog().siblings(town)) == {"single.oven.json", "town"}
     before = Catalog().fingerprint(town)
     (town / "notes.txt").write_text("more")
     assert Catalog().fingerprint(town) == before
@@ -201,7 +201,7 @@ def test_what_is_sound_in_a_damaged_recording_is_shown(written):
     record["lanes"].append("no lane")
     path.write_text(json.dumps(record))
     profile = open_profile(path)
-    assert profile.instructions == 3 * 2 * (2 + 6) - 1
+    assert profile.event_count == 3 * 2 * (2 + 6) - 1
     assert {problem.severity for problem in profile.problems} == {Severity.ERROR}
     assert {problem.file for problem in profile.problems} == {"x.oven.json"}
     assert len(profile.problems) == 2

@@ -16,7 +16,7 @@ from tpuprof_tui.errors import UsageError
 from tpuprof_tui.model import Severity
 from tpuprof_tui.sources.catalog import Catalog
 from tpuprof_tui.sources.chrome.times import extent
-from tpuprof_tui.sources.runs import Recorded, places_of, problems_of
+from tpuprof_tui.sources.runs import UnplacedRecording, places_of, problems_of
 from tpuprof_tui.sources.torch.read.identities import sessions
 from tpuprof_tui.views.info import info_record
 from tpuprof_tui.views.report import recordings
@@ -27,11 +27,11 @@ DAY = 1_780_000_000 * S
 
 
 def rank(number, start, end, *, size=2, worker="", **more):
-    return Recorded(worker or f"host_{number}", DAY + start, DAY + end, number, f"{size} nccl", **more)
+    return UnplacedRecording(worker or f"host_{number}", DAY + start, DAY + end, number, f"{size} nccl", **more)
 
 
 def alone(worker, start, end, **more):
-    return Recorded(worker, DAY + start, DAY + end, **more)
+    return UnplacedRecording(worker, DAY + start, DAY + end, **more)
 
 
 @pytest.mark.parametrize(("recordings", "runs", "session"), [
@@ -50,9 +50,9 @@ def alone(worker, start, end, **more):
     ([alone("a", 0, S), alone("b", S // 2, 2 * S)], [0, 0], [0, 0]),
     ([alone("a", 0, S), alone("b", 2 * S, 3 * S)], [0, 1], [0, 1]),
     # clocks that begin at boot say nothing
-    ([Recorded("a", 0, S), Recorded("b", 0, S)], [0, 1], [0, 1]),
-    ([Recorded("a", 0, S, 0), Recorded("b", 0, S, 1)], [0, 0], [0, 0]),
-    ([alone("a", 0, S), Recorded("a", 5, S)], [1, 0], [1, 0]),
+    ([UnplacedRecording("a", 0, S), UnplacedRecording("b", 0, S)], [0, 1], [0, 1]),
+    ([UnplacedRecording("a", 0, S, 0), UnplacedRecording("b", 0, S, 1)], [0, 0], [0, 0]),
+    ([alone("a", 0, S), UnplacedRecording("a", 5, S)], [1, 0], [1, 0]),
 ])  # fmt: skip
 def test_recordings_of_one_job_that_overlap_are_a_session_and_others_have_their_own(recordings, runs, session):
     places = places_of(recordings)
@@ -71,7 +71,7 @@ def test_a_user_is_told_of_runs_of_sessions_and_of_clocks_that_differ():
 
 
 @given(some.lists(some.builds(
-    lambda worker, number, start, length, dated: Recorded(
+    lambda worker, number, start, length, dated: UnplacedRecording(
         worker, dated * DAY + start, dated * DAY + start + length, number, "" if number is None else "4 nccl"),
     some.sampled_from("abc"), some.sampled_from((None, 0, 1)), some.integers(0, 9_000 * S), some.integers(0, 9 * S),
     some.booleans(),
@@ -244,7 +244,7 @@ def test_recordings_of_one_rank_of_an_ascend_profile_are_listed_and_chosen(tmp_p
     assert len(open_profile(tmp_path).groups.sessions) == 2
     one = open_profile(tmp_path, recordings=names[1])
     assert len(one.groups.sessions) == 1
-    assert one.instructions == 2
+    assert one.event_count == 2
     with pytest.raises(UsageError, match="no recording 'other'"):
         open_profile(tmp_path, recordings="other")
 

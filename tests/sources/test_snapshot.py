@@ -86,7 +86,7 @@ def test_what_holds_memory_is_what_a_replay_says(tmp_path, name, protocol):
         used = sum(each["active_size"] for each in device.segments)
         assert overview.row(number)[4:6] == (used, sum(each["total_size"] for each in device.segments))
     events = sum(each["action"] == "alloc" for device in made for each in device.trace)
-    assert profile.instructions == events
+    assert profile.event_count == events
 
 
 def test_counters_are_backwards_from_the_segments(tmp_path):
@@ -142,7 +142,7 @@ def test_without_history_the_snapshot_is_shown(tmp_path):
     active = sum(each["active_size"] for each in record["segments"])
     assert held(profile, "end_by_name") == {("GPU 0", "<not recorded>"): active}
     # a list of segments, as torch.cuda.memory_snapshot() returns it
-    assert open_profile(written(path, record["segments"])).instructions == profile.instructions
+    assert open_profile(written(path, record["segments"])).event_count == profile.event_count
 
 
 def test_without_times_entries_are_in_their_order(tmp_path):
@@ -251,7 +251,7 @@ def test_a_cut_file_shows_what_comes_before_or_says_where_it_ends(tmp_path):
         except UnreadableError as error:
             refused.append(str(error))
             continue
-        counts.append(profile.instructions)
+        counts.append(profile.event_count)
         problem = next(each for each in profile.problems if each.what.startswith("The pickle is not whole"))
         assert 0 <= problem.offset <= size
         assert problem.file == path.name
@@ -343,7 +343,7 @@ def test_bombs_end_soon_with_a_sentence(an_eighth, tmp_path, name):
 def test_an_entry_that_is_referred_to_again_counts_once(tmp_path):
     entry = {"action": "alloc", "addr": 1, "size": 512, "stream": 0, "time_us": 1_700_000_000_000_000, "frames": []}
     path = written(tmp_path / "a.pickle", {"device_traces": [[entry] * 5000], "segments": []})
-    assert open_profile(path).instructions == 1
+    assert open_profile(path).event_count == 1
 
 
 def test_hostile_values_are_shown_as_missing(tmp_path):
@@ -365,7 +365,7 @@ def test_hostile_values_are_shown_as_missing(tmp_path):
     profile = open_profile(
         written(path, {"device_traces": [trace, None, 3], "segments": [], "allocator_settings": [1]})
     )
-    assert profile.instructions == 4
+    assert profile.event_count == 4
     told = {each.what: each.count for each in profile.problems}
     assert "Sizes are missing or impossible." in told
     assert told["Entries of the trace are of unknown kinds."] == 3

@@ -29,9 +29,9 @@ from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.export.job import Job, run_export
 from tpuprof_tui.model import Activity, Role
 from tpuprof_tui.sources.chrome import collector
-from tpuprof_tui.sources.torch.read import several
-from tpuprof_tui.sources.torch.read.reading import read_trace
-from tpuprof_tui.views import screen as screen_views
+from tpuprof_tui.sources.torch.read import parallel_reading
+from tpuprof_tui.sources.torch.read.trace_reader import read_trace
+from tpuprof_tui.views import summary_views as screen_views
 from tpuprof_tui.views.info import info_record
 
 #: Other tools hold microseconds since 1970 as floats, to 0.25 ns; of one kernel begin and end.
@@ -135,7 +135,7 @@ def test_steps_and_counters(trace, oracle):
 
 def test_host_and_annotations_count_in_no_figure(trace):
     found = query_of(trace).headline
-    assert (found.instructions, len(found.units)) == (62, 1)
+    assert (found.event_count, len(found.units)) == (62, 1)
     assert found.units[0].busy == 307_197 + 2_240
     roles = {lane.kind: set(lane["role"].tolist()) for lane in trace.lanes}
     assert roles["annotation"] == {Role.ANNOTATION}
@@ -199,19 +199,19 @@ async def figures_without(pilot, view):
 
 async def test_ranks_are_shown_as_they_arrive(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    monkeypatch.setattr(several, "_PATIENCE", -1)
+    monkeypatch.setattr(parallel_reading, "_PATIENCE", -1)
     for rank in range(3):
         event = {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 7, "tid": 7, "ts": rank, "dur": 5}
         text = json.dumps({"traceEvents": [event], "distributedInfo": {"rank": rank, "world_size": 3}})
         (tmp_path / f"host_{rank}.pt.trace.json").write_text(text)
     go = threading.Event()
-    read = several.read_trace
+    read = parallel_reading.read_trace
 
     def slowly(path, *more, **how):
         assert not path.name.startswith("host_1") or go.wait(20)
         return read(path, *more, **how)
 
-    monkeypatch.setattr(several, "read_trace", slowly)
+    monkeypatch.setattr(parallel_reading, "read_trace", slowly)
     app = TpuprofApp(path=str(tmp_path))
     async with app.run_test(size=(120, 40)) as pilot:
         for _ in range(1000):
@@ -275,8 +275,8 @@ def test_labels_that_are_no_utf_8_are_written_to_traces(tmp_path):
 
 @pytest.mark.parametrize("processes", [1, 2])
 def test_profiles_that_are_opened_together_are_those_that_are_opened_alone(monkeypatch, processes):
-    monkeypatch.setattr(several, "_WORTH_IT", 1)
-    monkeypatch.setattr(several, "cores", lambda: processes)
+    monkeypatch.setattr(parallel_reading, "_WORTH_IT", 1)
+    monkeypatch.setattr(parallel_reading, "cpu_count", lambda: processes)
     run, one = SAMPLES / "torch_cuda_synthetic", SAMPLES / "torch_cpu_recorded"
     together = open_profiles([run, one / "worker0.pt.trace.json.gz"])
     for profile, alone in zip(together, (open_profile(run), open_profile(one)), strict=True):
@@ -300,7 +300,8 @@ def test_few_large_ranks_are_read_in_turn_each_in_sections(tmp_path, monkeypatch
 
     by_several(monkeypatch, counted, cores)
     for module, name, value in (
-        (several, "_WORTH_IT", 1), (several, "cores", lambda: cores), (collector, "_MOST", 4 if cores > 2 else 1),
+        (parallel_reading, "_WORTH_IT", 1), (parallel_reading, "cpu_count", lambda: cores),
+        (collector, "_MOST", 4 if cores > 2 else 1),
     ):  # fmt: skip
         monkeypatch.setattr(module, name, value)
     profile = open_profile(tmp_path)

@@ -10,7 +10,7 @@ import pytest
 from tpuprof_tui.analysis.query import query_of
 from tpuprof_tui.sources.catalog import open_profile
 from tpuprof_tui.sources.torch.categories import CATEGORIES, category_of
-from tpuprof_tui.sources.torch.operator_work import FORMULAS, Call, Lengths, lengths_told, work_of
+from tpuprof_tui.sources.torch.operator_work import FORMULAS, Call, Lengths, lengths_in_name, work_of
 from tpuprof_tui.sources.torch.views.modules import longest_of_peers, peers_of
 from tpuprof_tui.views.registry import answer, view_of
 
@@ -69,11 +69,11 @@ def test_every_formula_answers_anything():
 
 def test_lengths_of_batches():
     told = "execute_34_context_2(sq30sk50sqsq500sqsk900)_generation_4(sq4sk96sqsq4sqsk96)"
-    assert lengths_told(told) == Lengths(34, 146, 504, 996)
+    assert lengths_in_name(told) == Lengths(34, 146, 504, 996)
     told = "step[MIXED bs=2 c=1 g=1 c_sq=5 c_sk=9 c_sqsq=25 c_sqsk=45 g_sq=1 g_sk=7 g_sqsq=1 g_sqsk=7]"
-    assert lengths_told(told) == Lengths(6, 16, 26, 52)
-    assert lengths_told("execute_context_0(0)_generation_32(32)") is None
-    assert lengths_told("step[DECODE bs=4]") is None
+    assert lengths_in_name(told) == Lengths(6, 16, 26, 52)
+    assert lengths_in_name("execute_context_0(0)_generation_32(32)") is None
+    assert lengths_in_name("step[DECODE bs=4]") is None
 
 
 NAMES = {

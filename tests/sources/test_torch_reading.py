@@ -29,13 +29,13 @@ from tpuprof_tui.sources.chrome import chunks, collector, inflate, processes
 from tpuprof_tui.sources.chrome.columns import exact_ns, text_of_times
 from tpuprof_tui.sources.torch.categories import Kind
 from tpuprof_tui.sources.torch.read import arguments as ev
-from tpuprof_tui.sources.torch.read import reading
+from tpuprof_tui.sources.torch.read import trace_reader
 from tpuprof_tui.sources.torch.read.dependencies import flow_ends_of
-from tpuprof_tui.sources.torch.read.reading import read_trace
 from tpuprof_tui.sources.torch.read.trace import Trace
-from tpuprof_tui.sources.torch.recorded import device_name
+from tpuprof_tui.sources.torch.read.trace_reader import read_trace
+from tpuprof_tui.sources.torch.records import device_name
 from tpuprof_tui.sources.torch.views.by_name import operators
-from tpuprof_tui.views.cells import Cells
+from tpuprof_tui.views.cells import CellFormats
 
 
 def exactly(text: str) -> int:
@@ -107,7 +107,7 @@ def test_events_are_those_of_a_slow_reader(tmp_path_factory, events, bare, packe
         patched.setattr(chunks, "CHUNK", chunk)
         by_several(patched, count=count)
         # as it was recorded, with the times of two epochs
-        patched.setattr(reading, "believable", lambda trace: (trace, None))
+        patched.setattr(trace_reader, "without_implausible", lambda trace: (trace, None))
         if not any(each["ph"] == "X" or (each["name"] == "[memory]" and each["ph"] == "i") for each in events):
             with pytest.raises(UnreadableError, match="holds no events"):
                 read_trace(path)
@@ -193,7 +193,7 @@ def same(one: Trace, other: Trace) -> bool:
     return in_words(one) == in_words(other) and one.problems == other.problems
 
 
-@pytest.mark.parametrize(("process", "count"), [(in_process, 2), (in_process, 7), (processes.workers, 3)])
+@pytest.mark.parametrize(("process", "count"), [(in_process, 2), (in_process, 7), (processes.child_processes, 3)])
 def test_sections_of_a_trace_are_read_by_other_processes(sound, tmp_path, monkeypatch, process, count):
     path = tmp_path / "trace.json"
     path.write_bytes(gzip.decompress(sound.read_bytes()))
@@ -267,12 +267,12 @@ def test_where_the_border_was_none_or_the_other_process_ends_one_reads_all(sound
         assert not READ_FROM
     path.write_text(json.dumps(events))
     with monkeypatch.context() as patched:
-        by_several(patched, processes.workers)
+        by_several(patched, processes.child_processes)
         for words in (["false"], ["/no such program"]):
             patched.setattr(processes, "python_words", lambda *_, words=words: words)
             assert told(read_trace(path)) == slow(path)
         # nor where memory is short
-        patched.setattr(collector, "workers", lambda *_: pytest.fail("it is not begun"))
+        patched.setattr(collector, "child_processes", lambda *_: pytest.fail("it is not begun"))
         patched.setattr(collector, "memory_bytes", lambda: path.stat().st_size)
         assert told(read_trace(path)) == slow(path)
 
@@ -601,7 +601,7 @@ def test_flows_of_legacy_traces_are_launches(tmp_path, ends):
     assert [links.kinds[kind] for kind in links.kind.tolist()] == ["launch"] * (3 * ends)
     lane = next(lane for lane in query.profile.lanes if lane.kind == "stream")
     assert lane["step"].tolist() == [1 if ends else INT_MISSING] * 3
-    shown = dict(zip(table.column("name"), Cells.of(table).rows(table, [2], 0, 3), strict=True))
+    shown = dict(zip(table.column("name"), CellFormats.of(table).rows(table, [2], 0, 3), strict=True))
     assert shown["aten::mul"] == (("60.000",) if ends else (MISSING,))
 
 
@@ -618,9 +618,9 @@ def test_events_of_other_programs_are_kept_and_told(tmp_path, category, named):
 
 
 def test_a_run_is_read_by_several_processes(tmp_path, monkeypatch):
-    from tpuprof_tui.sources.torch.read import several
+    from tpuprof_tui.sources.torch.read import parallel_reading
 
-    monkeypatch.setattr(several, "_WORTH_IT", 1)
+    monkeypatch.setattr(parallel_reading, "_WORTH_IT", 1)
     monkeypatch.setattr(child_process.os, "sched_getaffinity", lambda _: range(3), raising=False)
     for rank in range(4):
         operator = {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 7, "tid": 7, "ts": 10.5, "dur": rank + 1,
@@ -637,7 +637,9 @@ def test_a_run_is_read_by_several_processes(tmp_path, monkeypatch):
     assert [worker.rank for worker in profile.workers] == [0, 1, 3]
     assert [problem.file for problem in profile.problems] == ["host_2.pt.trace.json.gz"]
     files = [tmp_path / worker.files[0] for worker in profile.workers]
-    for worker, trace in zip(profile.workers, several.read_traces(files, None, MappedArrays(), None), strict=True):
+    for worker, trace in zip(
+        profile.workers, parallel_reading.read_traces(files, None, MappedArrays(), None), strict=True
+    ):
         assert isinstance(trace, Trace)
         assert told(trace) == slow(trace.path)
         assert trace.arguments.of(0)["Input Dims"] == [[worker.rank, 2]]

@@ -17,7 +17,7 @@ from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.errors import UnreadableError
-from tpuprof_tui.sources.torch.read import reading
+from tpuprof_tui.sources.torch.read import trace_reader
 from tpuprof_tui.sources.torch.read.identities import sessions
 from tpuprof_tui.sources.torch.read.steps import marks_step
 from tpuprof_tui.views.comparing import Compared
@@ -338,8 +338,8 @@ def test_a_part_of_a_merged_file_that_is_larger_than_memory_tells_what_the_whole
 
     parts = ["--step", "2"], ["--range", "3.2ms..5.1ms"]
     whole = [answered(*asked) for asked in parts]
-    monkeypatch.setattr(reading, "_LARGE", 1)
-    monkeypatch.setattr(reading, "memory_bytes", lambda: int(text * 0.65))
+    monkeypatch.setattr(trace_reader, "_LARGE", 1)
+    monkeypatch.setattr(trace_reader, "memory_bytes", lambda: int(text * 0.65))
     for asked, of_whole in zip(parts, whole, strict=True):
         found = answered(*asked)
         assert "does not fit into memory" in found["problems"][0]["what"]

@@ -16,9 +16,9 @@ from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.model import INT_MISSING, Profile, Severity
-from tpuprof_tui.sources.torch.read import reading
-from tpuprof_tui.sources.torch.read.reading import read_trace
-from tpuprof_tui.views.diff import Compared, diff_record
+from tpuprof_tui.sources.torch.read import trace_reader
+from tpuprof_tui.sources.torch.read.trace_reader import read_trace
+from tpuprof_tui.views.diff_report import Compared, diff_record
 from tpuprof_tui.views.registry import views_of
 from tpuprof_tui.views.report import report_record, workers_of
 
@@ -173,7 +173,7 @@ def test_two_recordings_in_one_file_are_told(tmp_path: Path) -> None:
     profile = two(HOUR / 2)
     assert [(problem.severity, problem.what) for problem in profile.problems] == [
         (Severity.WARNING, "Nothing was recorded for 1,799.996 s, much longer than before and after.")]  # fmt: skip
-    assert profile.instructions == 32
+    assert profile.event_count == 32
     # programs do not pause for hours
     profile = two(5 * HOUR)
     assert [problem.count for problem in profile.problems] == [4, 12]
@@ -235,8 +235,8 @@ def test_of_a_file_larger_than_memory_the_same_is_set_aside(
         return found
 
     whole = answered()
-    monkeypatch.setattr(reading, "_LARGE", 1)
-    monkeypatch.setattr(reading, "memory_bytes", lambda: int(path.stat().st_size * 0.65))
+    monkeypatch.setattr(trace_reader, "_LARGE", 1)
+    monkeypatch.setattr(trace_reader, "memory_bytes", lambda: int(path.stat().st_size * 0.65))
     part = answered()
     assert "does not fit into memory" in part["problems"][0]["what"]
     assert part["views"] == whole["views"]

@@ -19,7 +19,7 @@ import torch_trace
 from kept_traces import unpacked_trace
 
 from tpuprof_tui import open_profile
-from tpuprof_tui.analysis.findings.unit_pauses import longest_pauses
+from tpuprof_tui.analysis.evidence.unit_pauses import longest_pauses
 from tpuprof_tui.analysis.query import Query, query_of
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Scope
@@ -319,8 +319,8 @@ def test_an_archive_a_pipe_and_a_packed_file_tell_what_the_file_tells(folder, re
 
 
 def test_a_trace_beyond_memory_is_refused_with_what_it_would_need(folder, monkeypatch):
-    monkeypatch.setattr("tpuprof_tui.sources.torch.read.reading.memory_bytes", lambda: 1 << 18)
-    monkeypatch.setattr("tpuprof_tui.sources.torch.read.reading._LARGE", 0)
+    monkeypatch.setattr("tpuprof_tui.sources.torch.read.trace_reader.memory_bytes", lambda: 1 << 18)
+    monkeypatch.setattr("tpuprof_tui.sources.torch.read.trace_reader._LARGE", 0)
     with pytest.raises(UnreadableError, match=r"reading it takes about \S+ \S+ of memory, and there are 256\S* KiB"):
         open_profile(folder / NAME)
 
@@ -402,7 +402,7 @@ def test_runs_of_a_server_are_prefill_and_decode_and_graphs_one_call_for_many_ke
 
 @pytest.mark.parametrize("asked", [["--range", "3.2ms..5.1ms"], ["--step", "2"]])
 def test_a_part_of_a_file_that_is_larger_than_memory_tells_what_the_whole_does(tmp_path, monkeypatch, capsys, asked):
-    from tpuprof_tui.sources.torch.read import reading
+    from tpuprof_tui.sources.torch.read import trace_reader
 
     (path,) = torch_trace.write_run(tmp_path, steps=4, layers=1, packed=False)
     text = path.stat().st_size
@@ -413,8 +413,8 @@ def test_a_part_of_a_file_that_is_larger_than_memory_tells_what_the_whole_does(t
         return json.loads(capsys.readouterr().out)
 
     whole = answered(*asked)
-    monkeypatch.setattr(reading, "_LARGE", 1)
-    monkeypatch.setattr(reading, "memory_bytes", lambda: int(text * 0.65))
+    monkeypatch.setattr(trace_reader, "_LARGE", 1)
+    monkeypatch.setattr(trace_reader, "memory_bytes", lambda: int(text * 0.65))
     part = answered(*asked)
     # the share of tensor cores is that of all kernels there are
     for each in (part, whole):
@@ -430,7 +430,7 @@ def test_a_part_of_a_file_that_is_larger_than_memory_tells_what_the_whole_does(t
     assert "--range" in capsys.readouterr().err
     assert main([*command, "--step", "77"]) == 2
     assert "no step 77" in capsys.readouterr().err
-    monkeypatch.setattr(reading, "memory_bytes", lambda: text // 10)
+    monkeypatch.setattr(trace_reader, "memory_bytes", lambda: text // 10)
     assert main([*command, *asked]) == 2
     assert "shorter" in capsys.readouterr().err
 
@@ -680,7 +680,7 @@ def test_without_operators_and_modules_no_event_has_a_colour(tmp_path):
     record["traceEvents"] = [each for each in record["traceEvents"] if each.get("cat") == "kernel"]
     path.write_text(json.dumps(record))
     session = Session(open_profile(path))
-    assert session.profile.instructions > 0
+    assert session.profile.event_count > 0
     for entry in (by_operator, by_module):
         texts, numbers = entry(session)
         assert texts == []

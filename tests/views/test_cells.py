@@ -6,12 +6,12 @@ import pytest
 
 from tpuprof_tui.views.answer import Column, Table
 from tpuprof_tui.views.as_page import _table
-from tpuprof_tui.views.cells import Cells
+from tpuprof_tui.views.cells import CellFormats
 
 
 def headers(*columns: Column, rows: list[tuple[int, ...]]) -> list[str]:
     table = Table.of_rows("found", "Found", columns, rows)
-    cells = Cells.of(table)
+    cells = CellFormats.of(table)
     return [cells.title(table), *map(cells.header, columns)]
 
 

@@ -24,12 +24,12 @@ from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.cli.json_schema import schema_text
 from tpuprof_tui.cli.main import main
-from tpuprof_tui.cli.pages import MOST_BYTES
+from tpuprof_tui.cli.printing import MOST_BYTES
 from tpuprof_tui.model import Profile, Scopes, Strings
 from tpuprof_tui.sources.catalog import open_profile
 from tpuprof_tui.views.answer import Answer, Column, Table, Target
 from tpuprof_tui.views.comparing import Compared, joined, view_to_compare
-from tpuprof_tui.views.diff import diff_record, selected_views
+from tpuprof_tui.views.diff_report import diff_record, selected_views
 from tpuprof_tui.views.differences import difference_text, differences_of
 
 SAMPLES = Path(__file__).parents[2] / "samples"

@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 from profiles import Registers, Texts, make_lane, make_profile
 
-from tpuprof_tui.analysis.findings.top_events import LARGE
+from tpuprof_tui.analysis.evidence.top_events import LARGE
 from tpuprof_tui.analysis.query import query_of
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.model import Profile, Role, Scopes, Steps, Strings

@@ -21,12 +21,12 @@ from tpuprof_tui.analysis.operation_names import operation_synonyms
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.cli.json_schema import schema_text
 from tpuprof_tui.cli.main import main
-from tpuprof_tui.cli.pages import MOST_BYTES
+from tpuprof_tui.cli.printing import MOST_BYTES
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.formats.escape import markdown_code, markdown_text
 from tpuprof_tui.formats.parsing import TimeBase, range_typed
 from tpuprof_tui.sources.catalog import open_profile
-from tpuprof_tui.views.gate import side_of
+from tpuprof_tui.views.gate_report import side_of
 from tpuprof_tui.views.registry import answer, view_of
 from tpuprof_tui.views.report import of_worker, workers_of
 

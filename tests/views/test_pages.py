@@ -28,8 +28,8 @@ from tpuprof_tui.model import Problem, Severity
 from tpuprof_tui.model.vocabulary import Word
 from tpuprof_tui.views.info import info_json
 from tpuprof_tui.views.overview import overview
-from tpuprof_tui.views.pages import info_report, numbered_text, summary_report, title_line
 from tpuprof_tui.views.sentence import sentence
+from tpuprof_tui.views.text_pages import info_report, numbered_text, summary_report, title_line
 from tpuprof_tui.views.units import lanes
 
 SAMPLES = Path(__file__).parents[2] / "samples"

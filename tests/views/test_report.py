@@ -12,7 +12,7 @@ from profiles import Texts, make_lane, make_profile, session_of, small_profile
 
 from tpuprof_tui.analysis.query import Query, query_of
 from tpuprof_tui.analysis.selecting.filters import with_step
-from tpuprof_tui.analysis.selecting.navigation import scope_named
+from tpuprof_tui.analysis.selecting.moves import scope_named
 from tpuprof_tui.analysis.selecting.state import DisplayState, Scope
 from tpuprof_tui.analysis.steps.step_figures import step_span
 from tpuprof_tui.cli.main import main

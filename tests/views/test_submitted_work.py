@@ -14,7 +14,7 @@ from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.model import Role
 from tpuprof_tui.model.intervals import Intervals
-from tpuprof_tui.views.critical import critical, path_of
+from tpuprof_tui.views.critical_path import critical, path_of
 from tpuprof_tui.views.overview import overview
 from tpuprof_tui.views.steps import steps
 from tpuprof_tui.views.units import lanes

@@ -8,7 +8,7 @@ from __future__ import annotations
 from tpuprof_tui.lazy_names import lazy_names
 
 _MODULES = {
-    "index.lane_index": ("Cells", "LaneIndex", "build_index", "cells", "event_at", "rows_between", "rows_starting"),
+    "index.lane_index": ("LaneCells", "LaneIndex", "build_index", "cells", "event_at", "rows_between", "rows_starting"),
     "index.unit_index": ("Indexes", "build_indexes"),
     "links.dependencies": ("Dependency", "Dependencies", "find_dependencies"),
     "query": ("Query", "query_of"),

@@ -43,7 +43,7 @@ _MOST: Final = 1_000
 _KEY = "critical path over time"
 
 
-class Part(IntEnum):
+class PathPart(IntEnum):
     """Kind of a part of the path."""
 
     EVENT = 0
@@ -56,7 +56,7 @@ class Part(IntEnum):
 class CriticalPath(Struct, frozen=True, eq=False):
     """Parts in order of time; arrays of one length."""
 
-    part: npt.NDArray[np.int8]  #: int8, see ``Part``
+    part: npt.NDArray[np.int8]  #: int8, see ``PathPart``
     #: int32 index in ``Profile.lanes``; for a gap, of the event after it; -1 after the last event.
     lane: npt.NDArray[np.int32]
     row: Ints  #: int64 row of that lane; -1 after the last event
@@ -76,7 +76,7 @@ class CriticalPath(Struct, frozen=True, eq=False):
 
 _NONE: Final = -1
 #: Parts as plain integers, from which columns are built faster than from enum members.
-_EVENT, _WAIT, _GAP = map(int, Part)
+_EVENT, _WAIT, _GAP = map(int, PathPart)
 #: Runs shorter than this are added one by one rather than vectorised.
 _FEW: Final = 32
 #: Minimum number of events of a host lane for the walk to start from it.
@@ -449,7 +449,7 @@ class SlackSearch:
 
     def __init__(self, profile: Profile, dependencies: Dependencies | None, path: CriticalPath, end: int) -> None:
         self._profile, self._dependencies, self._end = profile, dependencies, end
-        on = path.part != Part.GAP
+        on = path.part != PathPart.GAP
         self._on_path = [np.zeros(len(lane), np.bool_) for lane in profile.lanes]
         for number in uniques(path.lane[on]).tolist():
             self._on_path[number][path.row[on & (path.lane == number)]] = True
@@ -537,7 +537,7 @@ def longest_off_path(
             own = np.zeros(len(lane), np.bool_)
             own[submitted_rows(lane, owners)] = True
             length[~own[low:high]] = 0
-        on_path = path.row[(path.lane == number) & (path.part == Part.EVENT)] - low
+        on_path = path.row[(path.lane == number) & (path.part == PathPart.EVENT)] - low
         length[on_path[(on_path >= 0) & (on_path < len(length))]] = 0
         rows = np.argpartition(length, -most)[-most:] if len(length) > most else np.arange(len(length))
         found += [(int(length[row]), number, int(row + low)) for row in rows.tolist() if length[row] > 0]
@@ -567,7 +567,7 @@ def cached_path_lane(session: Session) -> LaneIndex | None:
 
 
 def _lane(session: Session, path: CriticalPath) -> Lane:
-    kept = np.flatnonzero((path.part != Part.GAP) & (path.lane >= 0))
+    kept = np.flatnonzero((path.part != PathPart.GAP) & (path.lane >= 0))
     lanes, rows = path.lane[kept], path.row[kept]
     count = len(kept)
     texts: dict[str, npt.NDArray[np.int32]] = {}
@@ -581,6 +581,6 @@ def _lane(session: Session, path: CriticalPath) -> Lane:
     return Lane(
         kind="path", group=-1, label="Critical path",
         columns={"start": path.start[kept], "end": path.end[kept], "order": np.arange(count, dtype=np.int64),
-                 "role": np.where(path.part[kept] == Part.WAIT, Role.WAIT, Role.WORK).astype(np.int8),
+                 "role": np.where(path.part[kept] == PathPart.WAIT, Role.WAIT, Role.WORK).astype(np.int8),
                  "sublane": np.zeros(count, np.int16), **texts},
     )  # fmt: skip

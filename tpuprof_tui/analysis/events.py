@@ -97,7 +97,7 @@ def selected_rows(
 def numbers_in(session: Session, scope: Scope, window: tuple[int, int] | None = None, condition: str = "") -> Ints:
     """Numbers of the events of a scope that start in a window and pass a filter; int64, ascending."""
     if scope.everything and window is None and not condition:
-        return np.arange(session.profile.instructions, dtype=np.int64)
+        return np.arange(session.profile.event_count, dtype=np.int64)
     owners = session.profile.groups.within(scope.group) if scope.lane < 0 else frozenset[int]()
     parts = (row_numbers(selected_rows(session, number, window, condition, owners)) + session.offsets[number]
              for number in session.lanes_in(scope))  # fmt: skip

@@ -71,7 +71,7 @@ class Frame(Struct, frozen=True, eq=False):
         return self.with_columns({key: list(codes_of)}, **{key: changed[codes]})
 
 
-class Groups:
+class GroupBy:
     """Rows of a frame grouped by the values of key columns.
 
     Attributes:
@@ -117,10 +117,10 @@ class Groups:
 
 
 #: Values of a figure, one for each group; missing ones as in columns, or None.
-Figure = Callable[[Groups], "Array | list[Any]"]
+Figure = Callable[[GroupBy], "Array | list[Any]"]
 
 
-def rows(groups: Groups) -> Ints:
+def rows(groups: GroupBy) -> Ints:
     """Number of rows."""
     return groups.sizes
 
@@ -128,7 +128,7 @@ def rows(groups: Groups) -> Ints:
 def key(name: str, missing: Any = "") -> Figure:
     """The text or value of a key column."""
 
-    def values(groups: Groups) -> Array | list[Any]:
+    def values(groups: GroupBy) -> Array | list[Any]:
         codes, texts = groups.values(name), groups.frame.texts.get(name)
         if texts is None:
             return codes
@@ -140,7 +140,7 @@ def key(name: str, missing: Any = "") -> Figure:
 def total(name: str, mask: str = "") -> Figure:
     """Sum of an integer column, of the rows whose column ``mask`` is true; missing values count as 0."""
 
-    def values(groups: Groups) -> Ints:
+    def values(groups: GroupBy) -> Ints:
         of_rows = groups.frame[name]
         return groups.reduce(of_rows * groups.frame[mask] if mask else of_rows)
 
@@ -163,7 +163,7 @@ def least(name: str) -> Figure:
     """Smallest value of an integer column; missing for groups without any value."""
     none = np.iinfo(np.int64).max
 
-    def values(groups: Groups) -> Ints:
+    def values(groups: GroupBy) -> Ints:
         smallest = groups.reduce(groups.frame[name], np.minimum, none)
         return np.where(smallest == none, INT_MISSING, smallest)
 
@@ -178,7 +178,7 @@ def mean(name: str) -> Figure:
 def mean_known(name: str) -> Figure:
     """Mean of the known values of an integer column; missing for groups without any."""
 
-    def values(groups: Groups) -> Array:
+    def values(groups: GroupBy) -> Array:
         known = groups.count_of(~is_missing(groups.frame[name]))
         return np.where(known > 0, groups.reduce(groups.frame[name]) / np.maximum(known, 1), np.nan)
 
@@ -198,7 +198,7 @@ def any_true(name: str) -> Figure:
 def share(name: str) -> Figure:
     """Share of a sum in that of all groups; NaN if that is 0."""
 
-    def values(groups: Groups) -> Array:
+    def values(groups: GroupBy) -> Array:
         sums = groups.reduce(groups.frame[name])
         return sums / sums.sum() if sums.sum() else np.full(groups.count, np.nan)
 
@@ -208,7 +208,7 @@ def share(name: str) -> Figure:
 def cumulative_share(name: str) -> Figure:
     """Share of the sum of a group with those of all larger ones, of equal ones those before it; NaN if all are 0."""
 
-    def values(groups: Groups) -> Array:
+    def values(groups: GroupBy) -> Array:
         sums = groups.reduce(groups.frame[name])
         order = np.argsort(-sums, kind="stable")
         found = np.full(groups.count, np.nan)
@@ -222,7 +222,7 @@ def cumulative_share(name: str) -> Figure:
 def per(part: Figure, whole: float) -> Figure:
     """A figure divided by a number, as by the number of steps; None if that is 0."""
 
-    def values(groups: Groups) -> list[Any]:
+    def values(groups: GroupBy) -> list[Any]:
         return (np.asarray(part(groups)) / whole).tolist() if whole else [None] * groups.count
 
     return values
@@ -231,7 +231,7 @@ def per(part: Figure, whole: float) -> Figure:
 def quotient(part: Figure, whole: Figure) -> Figure:
     """Quotient of two figures; 0 where the divisor is 0."""
 
-    def values(groups: Groups) -> Array:
+    def values(groups: GroupBy) -> Array:
         divided, divisor = np.asarray(part(groups)), np.asarray(whole(groups))
         return np.asarray(np.divide(divided, divisor, out=np.zeros(len(divided)), where=divisor > 0))
 
@@ -241,7 +241,7 @@ def quotient(part: Figure, whole: Figure) -> Figure:
 def weighted_mean(name: str, weight: str, unit: float = 1.0) -> Figure:
     """Mean weighted by another column, in units; missing and negative values count as 0; None without any value."""
 
-    def values(groups: Groups) -> list[float | None]:
+    def values(groups: GroupBy) -> list[float | None]:
         of_rows, weights = groups.frame[name], groups.frame[weight]
         known = np.nan_to_num(of_rows, nan=-1.0) >= 0
         parts, wholes = (np.bincount(groups.index, each, groups.count)
@@ -264,7 +264,7 @@ def pivot(
         order: Names of the figures to sort by, most significant first; ``-`` before a name: falling. Missing values
             come first, where falling as 0; equal groups keep the order of the keys' values.
     """
-    groups = Groups(frame, keys)
+    groups = GroupBy(frame, keys)
     columns = {name: figure(groups) for name, figure in figures.items()}
     found = list(zip(*(_plain(values) for values in columns.values()), strict=True))
     places = {name: place for place, name in enumerate(columns)}

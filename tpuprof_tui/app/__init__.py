@@ -37,7 +37,7 @@ def run(
         follow: Reload the capture when it changes on disk, and list captures that appear in the same folder.
         against: Path of the baseline capture to compare with; None: no comparison.
         notes: Path of the notes file; empty: next to the capture.
-        place: Initial view (range, core, group, filter, selected event); None: the whole capture.
+        place: Initial view (range, unit, group, filter, selected event); None: the whole capture.
 
     Returns:
         Exit status for the capture that was opened last: 0, or 1 if an error is among its problems.

@@ -352,7 +352,7 @@ class TerminalApp(App[int]):
 _gather: Callable[[CommandPalette, str], Awaitable[None]] = CommandPalette._gather_commands.__wrapped__  # type: ignore[attr-defined]
 
 
-class Options(CommandList, can_focus=False):
+class ActionList(CommandList, can_focus=False):
     """The list of matching commands."""
 
     def _on_click(self, event: events.Click) -> None:  # type: ignore[override]
@@ -362,7 +362,7 @@ class Options(CommandList, can_focus=False):
             event.prevent_default()
 
 
-class Commands(CommandPalette, OnceScreen):
+class ActionPalette(CommandPalette, OnceScreen):
     """Command palette of all actions: Textual's own, hardened against keys that arrive while it opens or closes.
 
     Without the overrides such a key raises in Textual 8.2.8 and ends the explorer. Relies on ``OptionList._on_click``,
@@ -370,9 +370,9 @@ class Commands(CommandPalette, OnceScreen):
     """
 
     def compose(self) -> ComposeResult:
-        """Yields Textual's widgets, with ``Options`` as the list."""
+        """Yields Textual's widgets, with ``ActionList`` as the list."""
         for widget in super().compose():
-            yield Options() if isinstance(widget, CommandList) else widget
+            yield ActionList() if isinstance(widget, CommandList) else widget
 
     def _action_command_list(self, action: str) -> None:
         """Ignores a page key that arrives before the list is laid out: Textual 8.2.8 looks its lines up."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from textwrap import indent
 from typing import Final
 
-from .pages import MOST_BYTES
+from .printing import MOST_BYTES
 
 #: What to ask which command, in a few words.
 ABOUT: Final = """\

@@ -7,7 +7,7 @@ import argparse
 from tpuprof_tui.errors import TpuprofError
 from tpuprof_tui.exit_status import OK
 from tpuprof_tui.formats.units import bytes_text, plural
-from tpuprof_tui.sources import kept
+from tpuprof_tui.sources import column_cache
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -17,13 +17,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def cache_command(options: argparse.Namespace) -> int:
     """Prints where it is and how much, or removes it; returns the exit status."""
-    folder, found = kept.folder(), kept.files()
+    folder, found = column_cache.folder(), column_cache.files()
     if folder is None:
-        print(f"Nothing is kept: {kept.SWITCH} is off, or there is no home directory.")
+        print(f"Nothing is kept: {column_cache.SWITCH} is off, or there is no home directory.")
         return OK
     what = f"{plural(len(found), 'file')}, {bytes_text(sum(size for _, size in found))}"
     if not options.clear:
-        print(f"{folder}: {what}, at most {bytes_text(kept.MOST)}.")
+        print(f"{folder}: {what}, at most {bytes_text(column_cache.MOST)}.")
         return OK
     for path, _ in found:
         try:

@@ -24,7 +24,7 @@ _TRAILED: Final = [name for name in COMMANDS if COMMANDS[name].completions]
 _PATHS: Final = {"CAPTURE": "any", "CAPTURE|VIEW": "any", "FILE": "any", "DIR": "folder", "OUTDIR": "folder"}
 
 
-class Word(Struct, frozen=True):
+class CompletableArgument(Struct, frozen=True):
     """An option or operand to complete."""
 
     flags: tuple[str, ...]  #: Spellings of the option; empty for an operand
@@ -47,7 +47,7 @@ def completion_script(shell: str) -> str:
     return "".join(f"{line}\n" for line in _MAKERS[shell]())
 
 
-def words_of(command: str) -> list[Word]:
+def words_of(command: str) -> list[CompletableArgument]:
     """Operands and options of a command, in the order of its help; without operands if `_trails` completes them."""
     actions = [action for action in build_parser(command)._actions if action.help != argparse.SUPPRESS]
     trails = _trails(command)
@@ -66,7 +66,7 @@ def commands() -> dict[str, str]:
     return {name: command.help for name, command in COMMANDS.items() if name != "open"}
 
 
-def _word(action: argparse.Action) -> Word:
+def _word(action: argparse.Action) -> CompletableArgument:
     metavar = str(action.metavar or "")
     choices = tuple(map(str, action.choices or ())) or tuple(
         word for option in OPTIONS if option.flags == tuple(action.option_strings) for word in option.offered()
@@ -77,7 +77,7 @@ def _word(action: argparse.Action) -> Word:
         choices = (*commands(), *TOPICS)
     elif metavar == "COMMAND":
         choices = commands_with_schema()
-    return Word(
+    return CompletableArgument(
         tuple(action.option_strings), action.help or "", choices, _PATHS.get(metavar, ""),
         takes_value=not action.option_strings or action.nargs != 0, repeats=action.nargs == "*",
         listed=metavar == "KINDS",
@@ -138,12 +138,12 @@ def _bash() -> Iterator[str]:
     yield from ("    esac", '    case "$command,$trail" in')
     for command in _TRAILED:
         for trail, (words, files) in _trails(command).items():
-            offer = f"{_bash_values(Word((), '', tuple(words)))}{_BASH_FILES if files else ''}"
+            offer = f"{_bash_values(CompletableArgument((), '', tuple(words)))}{_BASH_FILES if files else ''}"
             yield f'        "{command},{trail}") {offer} ;;'
     yield from ("    esac", "}", "complete -F _tpuprof tpuprof")
 
 
-def _bash_values(word: Word) -> str:
+def _bash_values(word: CompletableArgument) -> str:
     if word.listed:
         before = '[[ $cur == *,* ]] && place=${cur%,*}, || place=""'
         return f'{before}; COMPREPLY=($(compgen -P "$place" -W "{" ".join(word.choices)}" -- "${{cur##*,}}"))'
@@ -221,7 +221,7 @@ def _zsh_trails(command: str) -> Iterator[str]:
     yield from ("    esac", "}")
 
 
-def _zsh_specs(word: Word, *, first: bool) -> Iterator[str]:
+def _zsh_specs(word: CompletableArgument, *, first: bool) -> Iterator[str]:
     text = word.text.replace("\\", "\\\\").replace("[", "\\[").replace("]", "\\]").replace(":", "\\:")
     action = (
         f"_values -s , kinds {' '.join(word.choices)}"
@@ -309,7 +309,7 @@ def _fish_trails(command: str) -> Iterator[str]:
             yield f"{after} -F"
 
 
-def _fish_line(command: str, word: Word) -> str:
+def _fish_line(command: str, word: CompletableArgument) -> str:
     place = "open opened" if command == "open" else command
     parts = [f"complete -c tpuprof -n '__tpuprof_in {place}'"]
     parts += [f"-l {flag[2:]}" if flag.startswith("--") else f"-s {flag[1:]}" for flag in word.flags]

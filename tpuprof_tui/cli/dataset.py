@@ -15,10 +15,10 @@ from tpuprof_tui.errors import UsageError
 from tpuprof_tui.exit_status import DATA_LOSS, OK
 
 from .options import output_path
-from .pages import print_csv, print_json, rows_page
+from .printing import print_csv, print_json, rows_page
 
 if TYPE_CHECKING:
-    from tpuprof_tui.dataset.build import Built
+    from tpuprof_tui.dataset.build import BuildResult
     from tpuprof_tui.dataset.query import Rows
 
 ACTIONS: Final = ("build", "query", "top", "trend", "outliers", "schema", "compact")
@@ -135,7 +135,7 @@ def _build(out: str, words: list[str], options: argparse.Namespace) -> int:
     return DATA_LOSS if built.unreadable or built.missing or built.internal_errors else OK
 
 
-def _print_built(out: str, built: Built, *, pruned: bool) -> None:
+def _print_built(out: str, built: BuildResult, *, pruned: bool) -> None:
     from tpuprof_tui.formats.escape import line_text
 
     def told(path: str) -> str:

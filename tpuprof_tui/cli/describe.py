@@ -77,7 +77,7 @@ def description_record(profile: Profile, steps: ProfileSteps | None = None) -> d
         "units": {"word": words.unit.one, "count": profile.groups.device_count},
         "lanes": {"word": words.lane.one, "count": len(profile.lanes),
                   "kinds": {_cut(kind, _NAME // 2): count for kind, count in list(kinds.items())[:6]}},
-        "events": {"word": words.event.one, "count": profile.instructions},
+        "events": {"word": words.event.one, "count": profile.event_count},
         "launches": len(profile.scopes),
         "total_us": total_ns(query_of(profile).session) / 1000 if profile.timed else None,
         "steps": {"word": steps.word.one, "count": len(steps), "guessed": steps.guessed},

@@ -13,7 +13,7 @@ from tpuprof_tui.model import Profile
 from tpuprof_tui.sources.catalog import vocabularies
 from tpuprof_tui.views.as_text import ROWS
 from tpuprof_tui.views.comparing import OWN, Compared
-from tpuprof_tui.views.diff import (
+from tpuprof_tui.views.diff_report import (
     diff_record,
     diff_reports,
     has_lost_records,
@@ -24,7 +24,7 @@ from tpuprof_tui.views.diff import (
 from tpuprof_tui.views.registry import views_of
 
 from .opening import check_step, open_captures
-from .pages import pages_of
+from .printing import pages_of
 
 
 def compared(base: Profile, other: Profile, step: int | None, run_noise: float) -> Compared:

@@ -17,7 +17,7 @@ from tpuprof_tui.errors import UnreadableError, UsageError
 from tpuprof_tui.exit_status import DATA_LOSS, GATE_FAILED, GATE_INCONCLUSIVE, OK
 from tpuprof_tui.formats.answers import answer_text
 from tpuprof_tui.formats.files import whole_file
-from tpuprof_tui.views.gate import (
+from tpuprof_tui.views.gate_report import (
     Side,
     baseline_text,
     gate_junit,
@@ -32,7 +32,7 @@ from tpuprof_tui.views.gate import (
 )
 
 from .opening import open_capture, tell
-from .pages import Pages
+from .printing import Pages
 
 _STATUS: Final = {"PASS": OK, "FAIL": GATE_FAILED, "INCONCLUSIVE": GATE_INCONCLUSIVE}
 #: Suffixes of result files.

@@ -87,9 +87,9 @@ def columns_text(words: Vocabulary | None = None) -> str:
         unit = f" [{column.unit}]" if column.unit else ""
         file_name = f" In the converter's files: {column.file_name}." if column.file_name else ""
         needs = f" Needs {vocabulary.needs(column.needs)}." if column.needs else ""
-        engines = f" {', '.join(column.engines)} only." if column.engines else ""
+        lanes = f" {', '.join(column.lanes)} only." if column.lanes else ""
         groups.setdefault(f"{vocabulary.title}: {vocabulary.heading(column.group)}", []).append(
-            (names, f"{column.help}{unit}{file_name}{engines}{needs}")
+            (names, f"{column.help}{unit}{file_name}{lanes}{needs}")
         )
     return "\n".join("".join([f"{group}\n", *_entries(rows)]) for group, rows in groups.items())
 

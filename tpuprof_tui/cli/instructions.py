@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 from msgspec.structs import replace
 
 from tpuprof_tui.analysis.query import Query
-from tpuprof_tui.analysis.selecting.navigation import scope_named
+from tpuprof_tui.analysis.selecting.moves import scope_named
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.analysis.selecting.time_scale import base_of
 from tpuprof_tui.errors import UsageError
@@ -70,7 +70,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _write_few(options: argparse.Namespace, query: Query) -> None:
     """Writes the first rows to a terminal, if no limit is given: at most ``ROWS`` and ``MOST_BYTES``."""
-    from .pages import MOST_BYTES
+    from .printing import MOST_BYTES
 
     page, text = RowPage(ROWS, options.offset), io.BytesIO()
     _write(options, query, page, text)

@@ -24,8 +24,8 @@ from tpuprof_tui.sources.catalog import RECORDINGS, SOURCES, Catalog
 
 from . import dataset, texts
 from .opening import capture_arguments, check_step, for_each_capture, must_exist, report_error, with_pipes_stored
-from .options import OPTIONS, OWN_OPTIONS, Option, known_outputs, output_path, source_option
-from .pages import pages_of
+from .options import OPTIONS, OWN_OPTIONS, CommandOption, known_outputs, output_path, source_option
+from .printing import pages_of
 
 if TYPE_CHECKING:
     from tpuprof_tui.model import Profile
@@ -72,7 +72,7 @@ class HelpFormatter(argparse.RawDescriptionHelpFormatter):
         super().__init__(prog, width=(width or 80) - 2, **settings)
 
 
-class Command(Struct, frozen=True):
+class Subcommand(Struct, frozen=True):
     """A command of the command line."""
 
     help: str  #: Help in one line
@@ -209,7 +209,7 @@ def localised_parser(name: str, words: Sequence[str] = ()) -> Parser:
     return parser
 
 
-def build_parser(name: str, more: Sequence[Option] = ()) -> Parser:
+def build_parser(name: str, more: Sequence[CommandOption] = ()) -> Parser:
     """The parser of a command; ``more``: options of sources of other packages."""
     command = COMMANDS[name]
     opens = name == "open"
@@ -303,7 +303,7 @@ def info_command(options: argparse.Namespace) -> int:
         return tell_source_choice(capture_arguments(options), as_json=options.json)
     from tpuprof_tui.views.as_text import ROWS
     from tpuprof_tui.views.info import info_json
-    from tpuprof_tui.views.pages import info_report
+    from tpuprof_tui.views.text_pages import info_report
 
     limit, offset = options.limit, options.offset
     if options.json:
@@ -321,7 +321,7 @@ def info_command(options: argparse.Namespace) -> int:
 def summary_command(options: argparse.Namespace) -> int:
     """Prints a summary of each capture: where the time went."""
     from tpuprof_tui.analysis.query import query_of
-    from tpuprof_tui.views.pages import ROWS, summary_report
+    from tpuprof_tui.views.text_pages import ROWS, summary_report
 
     # the command `open` without a terminal has no such options
     step, limit = getattr(options, "step", None), getattr(options, "limit", None)
@@ -368,21 +368,21 @@ def _captures(several: str, where: str = _WHERE) -> Operand:
 #: Characters of a line of help.
 _WIDTH: Final = 100
 COMMANDS: Final = {
-    "open": Command(
+    "open": Subcommand(
         "open a capture in the explorer",
         "main:open_command",
         (_captures("a list to choose from", f"{_WHERE}; or a folder of captures"),),
         fill(f"Explore a profile in the terminal: {join_words((source.title for source in SOURCES), 'or')}.", _WIDTH)
         + "\nWithout a terminal the summary is printed.",
     ),
-    "summary": Command("where the time went, as text", "main:summary_command", (_captures(IN_ORDER),)),
-    "report": Command(
+    "summary": Subcommand("where the time went, as text", "main:summary_command", (_captures(IN_ORDER),)),
+    "report": Subcommand(
         "all figures, by view, as text or JSON",
         "report:print_report",
         (_CAPTURE, _operand("views", "VIEW", "only these views (--list names them)", "*")),
         texts.REPORT_HELP,
     ),
-    "diff": Command(
+    "diff": Subcommand(
         "what changed from one capture to another, and why",
         "diff:print_diff",
         (
@@ -392,13 +392,13 @@ COMMANDS: Final = {
         ),
         texts.DIFF_HELP,
     ),
-    "gate": Command(
+    "gate": Subcommand(
         "whether a change may pass: PASS, FAIL or INCONCLUSIVE",
         "gate:print_gate",
         (_operand("others", "CAPTURE", "runs to judge", "+"),),
         texts.GATE_HELP,
     ),
-    "baseline": Command(
+    "baseline": Subcommand(
         "keep figures of captures in a small file, for gate",
         "gate:save_baseline",
         (
@@ -408,46 +408,48 @@ COMMANDS: Final = {
         ),
         texts.BASELINE_HELP,
     ),
-    "describe": Command(
+    "describe": Subcommand(
         "what a profile holds and what can be queried, in 2 kB",
         "describe:print_description",
         (_captures(IN_ORDER),),
         texts.DESCRIBE_HELP,
     ),
-    "info": Command(
+    "info": Subcommand(
         texts.said("what a capture is: chip, clocks, {units}, lanes, problems"),
         "main:info_command",
         (_captures(IN_ORDER),),
         texts.INFO_HELP,
     ),
-    "instructions": Command(texts.said("every {event} as JSON lines, CSV or Parquet"), "instructions:run", (_CAPTURE,)),
-    "query": Command(
+    "instructions": Subcommand(
+        texts.said("every {event} as JSON lines, CSV or Parquet"), "instructions:run", (_CAPTURE,)
+    ),
+    "query": Subcommand(
         "SQL over the tables of a profile, or of a data set",
         "query:print_query",
         (_CAPTURE, _operand("sql", "SQL", "one SELECT, in quotes", "?")),
         texts.QUERY_HELP,
         texts.QUERY_EXAMPLES,
     ),
-    "export": Command(
+    "export": Subcommand(
         join_words(output.title for output in known_outputs()),
         "export:run",
         (_CAPTURE, _operand("folder", "OUTDIR", "output folder (default: profile_out)", "?", type=output_path)),
     ),
-    "dataset": Command(
+    "dataset": Subcommand(
         "many captures as one data set, and queries on it",
         "main:dataset_command",
         description=dataset.HELP,
         epilog=dataset.EXAMPLES,
         arguments="dataset:add_arguments",
     ),
-    "options": Command(
+    "options": Subcommand(
         "profiling options: explain, check, make",
         "profiling_options:options_command",
         arguments="profiling_options:add_arguments",
         localise="profiling_options:localise",
         completions="profiling_options:completions",
     ),
-    "help": Command(
+    "help": Subcommand(
         "help on a command, all keys, all columns, the manual page",
         "help:print_help",
         (
@@ -458,21 +460,21 @@ COMMANDS: Final = {
         texts.HELP_EXAMPLES,
         reads=False,
     ),
-    "skill": Command(
+    "skill": Subcommand(
         "a SKILL.md for agents: questions, evidence, worked examples",
         "skill:skill_command",
         description=texts.SKILL_HELP,
         epilog=texts.SKILL_EXAMPLES,
         arguments="skill:add_arguments",
     ),
-    "cache": Command(
+    "cache": Subcommand(
         "what is kept of large files that were read",
         "cache:cache_command",
         description=texts.CACHE_HELP,
         epilog=texts.CACHE_EXAMPLES,
         arguments="cache:add_arguments",
     ),
-    "completion": Command(
+    "completion": Subcommand(
         "a script for shell completion",
         "completion:print_script",
         (("shell", {"choices": texts.SHELLS, "help": "the shell"}),),

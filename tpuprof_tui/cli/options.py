@@ -17,7 +17,7 @@ from tpuprof_tui.sources.catalog import SOURCES, SourceOption, vocabularies
 from .texts import said
 
 
-class Option(Struct, frozen=True):
+class CommandOption(Struct, frozen=True):
     """An option of some commands."""
 
     flags: tuple[str, ...]  #: Flags as typed
@@ -26,17 +26,17 @@ class Option(Struct, frozen=True):
     offered: Callable[[], Sequence[str]] = tuple  #: Values that completion offers besides the choices of the settings
 
 
-def _switch(flags: str, commands: str, text: str, action: str = "store_true", **settings: Any) -> Option:
+def _switch(flags: str, commands: str, text: str, action: str = "store_true", **settings: Any) -> CommandOption:
     """Declares an option without a value; ``flags`` and ``commands`` are separated by blanks."""
-    return Option(tuple(flags.split()), {**settings, "help": text, "action": action}, tuple(commands.split()))
+    return CommandOption(tuple(flags.split()), {**settings, "help": text, "action": action}, tuple(commands.split()))
 
 
-def _valued(flags: str, commands: str, metavar: str, text: str, **settings: Any) -> Option:
+def _valued(flags: str, commands: str, metavar: str, text: str, **settings: Any) -> CommandOption:
     """Declares an option with a value."""
-    return Option(tuple(flags.split()), {**settings, "help": text, "metavar": metavar}, tuple(commands.split()))
+    return CommandOption(tuple(flags.split()), {**settings, "help": text, "metavar": metavar}, tuple(commands.split()))
 
 
-def _number(flags: str, commands: str, text: str, **settings: Any) -> Option:
+def _number(flags: str, commands: str, text: str, **settings: Any) -> CommandOption:
     """Declares an option with an integer value."""
     return _valued(flags, commands, "N", text, **{"type": _count, **settings})
 
@@ -105,9 +105,9 @@ def _titles(name: str) -> str:
     return join_words(output.title for output in known_outputs() if name in output.sets)
 
 
-def source_option(option: SourceOption) -> Option:
+def source_option(option: SourceOption) -> CommandOption:
     """Command line option for an option of a source; all commands that open something take it."""
-    return Option(option.flags, {**option.settings, "dest": option.name}, offered=option.choices)
+    return CommandOption(option.flags, {**option.settings, "dest": option.name}, offered=option.choices)
 
 
 #: Forms of a range.
@@ -152,7 +152,7 @@ OPTIONS: Final = (
     _number("--offset", "report diff info instructions query", "number of rows to skip in each table", default=0),
     _switch("--why", "info", "open nothing, say which source would open it and what each of them looked for"),
     _switch("--memory", "info", "also the memory of its columns, and of the process"),
-    Option(
+    CommandOption(
         ("--format",),
         {
             "choices": tuple(table.key for table in TABLES),
@@ -179,7 +179,7 @@ OPTIONS: Final = (
         "also write a file, by suffix: .json, .md (Markdown) or .xml (JUnit)",
         type=output_path,
     ),
-    Option(("--lane",), {"type": _core, "help": argparse.SUPPRESS}, ("instructions",)),
+    CommandOption(("--lane",), {"type": _core, "help": argparse.SUPPRESS}, ("instructions",)),
     _number(
         "--core --gpu --npu",
         "open instructions report",
@@ -187,7 +187,7 @@ OPTIONS: Final = (
         type=_core,
     ),
     # not ``choices``: the valid kinds depend on the profile
-    Option(
+    CommandOption(
         ("--engine",),
         {"help": said("only one {lane}"), "metavar": f"{{{','.join(lane_kinds())}}}"},
         ("instructions",),
@@ -260,5 +260,5 @@ OPTIONS: Final = (
     _switch("--together", "open", "the given recordings, or all of a folder, on one time line instead of a list"),
     _switch("--follow", "open", "read the capture again when it changes, and new ones in its folder"),
     _switch("--debug", "", "show the traceback of an unexpected error"),
-    Option(("--version",), {"action": "version", "version": f"tpuprof {__version__}"}),
+    CommandOption(("--version",), {"action": "version", "version": f"tpuprof {__version__}"}),
 )

@@ -20,13 +20,13 @@ from tpuprof_tui.formats.escape import line_text
 from tpuprof_tui.options import explaining
 from tpuprof_tui.options.checking import check
 from tpuprof_tui.options.conditions import Context
-from tpuprof_tui.options.making import MakeRequest, Records, largest, make, most_records
-from tpuprof_tui.options.reading import Parsed, from_environment, read
+from tpuprof_tui.options.making import EngineRecords, MakeRequest, largest, make, most_records
+from tpuprof_tui.options.reading import ParsedOptions, from_environment, read
 from tpuprof_tui.options.tables import (
     LANGUAGES,
     SOURCES,
-    Kind,
     Option,
+    OptionKind,
     Tables,
     help_texts,
     language_of,
@@ -120,7 +120,7 @@ def options_command(options: argparse.Namespace) -> int:
 # -- explain ----------------------------------------------------------------------
 
 
-def _explain(options: argparse.Namespace, words: Sequence[str], tables: Tables, kind: Kind) -> int:
+def _explain(options: argparse.Namespace, words: Sequence[str], tables: Tables, kind: OptionKind) -> int:
     name, _, value = words[0].partition("=") if words else ("", "", "")
     value = words[1] if len(words) == 2 else value
     found = next((each for each in _all_options(tables, options) if each[1].name == name), None)
@@ -150,7 +150,7 @@ def _all_options(tables: Tables, options: argparse.Namespace) -> Iterator[tuple[
 def _explain_one(tables: Tables, option: Option, value: str, options: argparse.Namespace) -> int:
     if not value:
         if options.json:
-            _print_json(explaining.explained(option, tables))
+            _print_json(explaining.option_record(option, tables))
         else:
             _print(explaining.lines_of(option, tables))
         return OK
@@ -159,7 +159,7 @@ def _explain_one(tables: Tables, option: Option, value: str, options: argparse.N
         raise UsageError(f"{option.name} has no value {value}.", f"Its values: {', '.join(known)}.")
     meant = known.get(value, value)
     if options.json:
-        _print_json(explaining.explained(explaining.narrowed(option, meant), tables) | {"value": meant})
+        _print_json(explaining.option_record(explaining.restricted_to_value(option, meant), tables) | {"value": meant})
     else:
         _print(explaining.lines_of(option, tables, meant))
     return OK
@@ -168,7 +168,7 @@ def _explain_one(tables: Tables, option: Option, value: str, options: argparse.N
 # -- check ------------------------------------------------------------------------
 
 
-def _check(options: argparse.Namespace, words: Sequence[str], tables: Tables, kind: Kind) -> int:
+def _check(options: argparse.Namespace, words: Sequence[str], tables: Tables, kind: OptionKind) -> int:
     if len(words) > 1:
         raise UsageError("Only one text or file can be checked at a time.", "Put a text into single quotes.")
     written = read(_text(words[0]), kind, tables) if words else from_environment(os.environ, kind, tables)
@@ -191,7 +191,7 @@ def _check(options: argparse.Namespace, words: Sequence[str], tables: Tables, ki
 # -- make -------------------------------------------------------------------------
 
 
-def _make(options: argparse.Namespace, words: Sequence[str], tables: Tables, kind: Kind) -> int:
+def _make(options: argparse.Namespace, words: Sequence[str], tables: Tables, kind: OptionKind) -> int:
     if kind.name != tables.making["kind"]:
         raise UsageError(f"{kind.name} can be explained and checked, not made.", "Superseded: make torch NPU.")
     inputs = {name: getattr(options, name) for name in _GIVEN if getattr(options, name) is not None}
@@ -236,7 +236,7 @@ def _file(path: Path, most: int) -> bytes:
         raise UnreadableError(f"{path} cannot be read: {error.strerror}.") from None
 
 
-def _no_options(word: str, written: Parsed, kind: Kind, tables: Tables) -> tuple[str, str]:
+def _no_options(word: str, written: ParsedOptions, kind: OptionKind, tables: Tables) -> tuple[str, str]:
     """Message and hint for a word that is neither an option name nor an options text."""
     rule = tables.rules[kind.unreadable]
     near = nearest(word, [option.name for option in tables.options])
@@ -245,7 +245,7 @@ def _no_options(word: str, written: Parsed, kind: Kind, tables: Tables) -> tuple
     return rule.says.format(reason=written.problem), f"{rule.fix[:1].upper()}{rule.fix[1:]}."
 
 
-def _records(capture: str) -> Records:
+def _records(capture: str) -> EngineRecords:
     """The engine with the most records in a capture, and their number.
 
     Raises:

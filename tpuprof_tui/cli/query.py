@@ -12,7 +12,7 @@ from tpuprof_tui.exit_status import OK
 from tpuprof_tui.formats.answers import answer_text
 
 from .opening import open_capture, status_of, tell
-from .pages import ROWS, pages_of, print_csv, print_json, rows_page
+from .printing import ROWS, pages_of, print_csv, print_json, rows_page
 
 if TYPE_CHECKING:
     from tpuprof_tui.dataset.query import Queried

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from tpuprof_tui.analysis.query import query_of
 from tpuprof_tui.analysis.selecting.filters import compile_filter
-from tpuprof_tui.analysis.selecting.navigation import scope_named
+from tpuprof_tui.analysis.selecting.moves import scope_named
 from tpuprof_tui.analysis.selecting.time_scale import base_of
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.formats.answers import answer_text
@@ -21,7 +21,7 @@ from tpuprof_tui.views.report import report_record, report_text, workers_of
 from tpuprof_tui.views.sentence import sentence
 
 from .opening import check_step, open_capture, status_of, tell_if_none_passes
-from .pages import pages_of
+from .printing import pages_of
 
 
 def print_report(options: argparse.Namespace) -> int:

@@ -53,9 +53,9 @@ def source_choice_record(catalog: Catalog, path: str) -> dict[str, Any]:
             {
                 "source": each.source.id,
                 "title": each.source.title,
-                "recognised": bool(each.verdict),
-                "by": each.verdict.by or None,
-                "reason": each.verdict.reason,
+                "recognised": bool(each.recognition),
+                "by": each.recognition.by or None,
+                "reason": each.recognition.reason,
             }
             for each in decisions
         ],

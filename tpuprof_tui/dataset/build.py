@@ -14,13 +14,13 @@ from urllib.parse import quote
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from tpuprof_tui.child_process import share_cores
+from tpuprof_tui.child_process import share_cpus
 from tpuprof_tui.errors import TpuprofError, UnreadableError, requires_package
 from tpuprof_tui.sources.catalog import Catalog
 
 from .captures import captures_of, exists, fingerprint, is_address, reason_of
 from .listing import LIST, write_list
-from .manifest import Entry, Manifest
+from .manifest import Manifest, ManifestEntry
 from .schema import FOLDERS, SCHEMA, UNKNOWN, arrow_types, needs_pyarrow, origin
 from .store import AT_A_TIME, Store, store_at
 from .tables import GROUP, CachingCatalog, Folders, partitions
@@ -41,10 +41,10 @@ _TOGETHER: Final = 1 << 20
 _MOST_ROWS: Final = 4_000_000
 
 #: Applies a function to all paths; yields the results in any order.
-Executor = Callable[[Callable[[str], Entry], Sequence[str]], Iterator[Entry]]
+Executor = Callable[[Callable[[str], ManifestEntry], Sequence[str]], Iterator[ManifestEntry]]
 
 
-class Built(Struct):
+class BuildResult(Struct):
     """Result of a build: paths of captures."""
 
     #: written, replaced, same: New captures, changed ones, and copies of captures at other paths.
@@ -66,7 +66,7 @@ class Built(Struct):
 # one capture
 
 
-def write_capture(out: str, path: str) -> Entry:
+def write_capture(out: str, path: str) -> ManifestEntry:
     """Reads a capture and writes its files into a data set; returns the entry to log.
 
     The fingerprint is taken before reading, so that the next build reads a capture again that changed meanwhile.
@@ -90,7 +90,7 @@ def write_capture(out: str, path: str) -> Entry:
             write_table(table, store, files[-1])
     if not tables.readable:
         files = files[-1:]
-    return Entry(path, found if tables.fetched else "", tables.capture, tables.readable, tuple(sorted(files)),
+    return ManifestEntry(path, found if tables.fetched else "", tables.capture, tables.readable, tuple(sorted(files)),
                  internal_error=tables.internal_error)  # fmt: skip
 
 
@@ -154,7 +154,7 @@ def _encodings(schema: Any, packed: str) -> dict[str, Any]:
 def local(jobs: int) -> Executor:
     """Executor with ``jobs`` processes of this machine; for one job the current process."""
 
-    def run(function: Callable[[str], Entry], paths: Sequence[str]) -> Iterator[Entry]:
+    def run(function: Callable[[str], ManifestEntry], paths: Sequence[str]) -> Iterator[ManifestEntry]:
         if jobs == 1 or len(paths) == 1:
             yield from map(function, paths)
             return
@@ -177,7 +177,7 @@ def local(jobs: int) -> Executor:
 
 
 def _begin_worker(jobs: int) -> None:
-    """Initializes one of ``jobs`` pool processes: shares the cores, and ends it when its parent is gone.
+    """Initializes one of ``jobs`` pool processes: shares the CPUs, and ends it when its parent is gone.
 
     Without the latter it would wait forever if the parent is killed.
 
@@ -189,7 +189,7 @@ def _begin_worker(jobs: int) -> None:
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
-    share_cores(jobs)
+    share_cpus(jobs)
     parent = parent_process()
 
     def follow() -> None:
@@ -206,7 +206,7 @@ def ray(address: str | None) -> Executor:
     All workers must be able to access the data set's folder.
     """
 
-    def run(function: Callable[[str], Entry], paths: Sequence[str]) -> Iterator[Entry]:
+    def run(function: Callable[[str], ManifestEntry], paths: Sequence[str]) -> Iterator[ManifestEntry]:
         with requires_package("--executor ray"):
             import ray as cluster
 
@@ -236,13 +236,13 @@ def ray(address: str | None) -> Executor:
     return run
 
 
-def plain_function(function: Callable[[str], Entry]) -> Callable[[str], Entry]:
+def plain_function(function: Callable[[str], ManifestEntry]) -> Callable[[str], ManifestEntry]:
     """Wraps a callable in a plain function, which Ray requires."""
     return lambda path: function(path)
 
 
 def build(out: str | os.PathLike[str], words: Sequence[str], run: Executor, *, prune: bool = False,
-          progress: Callable[[int, int], None] = lambda done, all_: None) -> Built:  # fmt: skip
+          progress: Callable[[int, int], None] = lambda done, all_: None) -> BuildResult:  # fmt: skip
     """Brings a data set up to date with captures.
 
     Args:
@@ -259,7 +259,7 @@ def build(out: str | os.PathLike[str], words: Sequence[str], run: Executor, *, p
         MissingPackageError: pyarrow, or the package for the address, is not installed.
     """
     needs_pyarrow()
-    catalog, built = Catalog(), Built()
+    catalog, built = Catalog(), BuildResult()
     paths = list(dict.fromkeys(captures_of(words, catalog, built.missing)))
     built.reasons |= {word: reason for word in built.missing if (reason := reason_of(word, catalog))}
     if not paths and len(built.missing) == len(words):
@@ -323,7 +323,7 @@ def _delete_searched_folders(manifest: Manifest, paths: set[str], catalog: Catal
                 _delete_rows(manifest, entry, set())
 
 
-def _reasons(manifest: Manifest, entries: Sequence[Entry]) -> dict[str, str]:
+def _reasons(manifest: Manifest, entries: Sequence[ManifestEntry]) -> dict[str, str]:
     from pyarrow import ArrowException
 
     # the rows of identical captures are in the files of one of them
@@ -344,7 +344,7 @@ def _reasons(manifest: Manifest, entries: Sequence[Entry]) -> dict[str, str]:
     return {each.path: reasons[each.capture] for each in entries if each.capture in reasons}
 
 
-def _record(manifest: Manifest, entry: Entry, built: Built) -> None:
+def _record(manifest: Manifest, entry: ManifestEntry, built: BuildResult) -> None:
     former = manifest.entries.get(entry.path)
     owner = manifest.entries.get(manifest.owners.get(entry.capture, entry.path))
     owner = None if owner is former else owner
@@ -382,7 +382,7 @@ def _record(manifest: Manifest, entry: Entry, built: Built) -> None:
         _delete_rows(manifest, former, set(entry.files))
 
 
-def _delete_rows(manifest: Manifest, entry: Entry, kept: set[str]) -> None:
+def _delete_rows(manifest: Manifest, entry: ManifestEntry, kept: set[str]) -> None:
     """Deletes the rows of a capture; files shared with other captures are rewritten without them."""
     for file in set(entry.files) - kept:
         sharing = manifest.sharing.get(file)

@@ -40,14 +40,14 @@ _KERNELS: Final = 2
 _MOST: Final = 10_000
 
 
-class Figure(Struct, frozen=True):
+class ListColumn(Struct, frozen=True):
     """A column of the list."""
 
     title: str  #: Header
     kind: Kind  #: ``us``, ``ns``, ``share`` or ``number``
 
 
-class Row(Struct, frozen=True):
+class ListedCapture(Struct, frozen=True):
     """A capture in the list."""
 
     path: str  #: Path when it was read
@@ -61,8 +61,8 @@ class Row(Struct, frozen=True):
 class Listing(Struct, frozen=True):
     """The captures of a data set, by day and path."""
 
-    figures: tuple[Figure, ...]  #: The columns
-    rows: tuple[Row, ...]  #: The captures
+    figures: tuple[ListColumn, ...]  #: The columns
+    rows: tuple[ListedCapture, ...]  #: The captures
     more: int = 0  #: Number of captures beyond `_MOST`, which are left out
 
     @classmethod
@@ -84,15 +84,15 @@ class Listing(Struct, frozen=True):
         totals = np.bincount(codes[present], values[present], len(names))
         kernels = [code for code, name in enumerate(names) if name.startswith("kernel:") and totals[code] > 0]
         longest = sorted(kernels, key=lambda code: (-totals[code], names[code]))[:_KERNELS]
-        wanted = [(names.index(key), Figure(title, kind)) for key, (title, kind) in _FIGURES.items() if key in names]
-        wanted += [(code, Figure(names[code].partition(":")[2], "ns")) for code in longest]
-        measured: dict[Figure, dict[int, float]] = {}
+        wanted = [(names.index(key), ListColumn(*shown)) for key, shown in _FIGURES.items() if key in names]
+        wanted += [(code, ListColumn(names[code].partition(":")[2], "ns")) for code in longest]
+        measured: dict[ListColumn, dict[int, float]] = {}
         for code, figure in wanted:
             rows = present & (codes == code)
             found = dict(zip(captures[rows].tolist(), values[rows].tolist(), strict=True))
             if found:
                 measured[figure] = found | measured.get(figure, {})
-        figures: list[Figure] = []
+        figures: list[ListColumn] = []
         columns: list[dict[int, float]] = []
         room = _MOST_FIGURES - len(longest)
         for figure, column in measured.items():
@@ -110,11 +110,11 @@ class Listing(Struct, frozen=True):
             path = manifest.owners[ids[capture]]
             words = " ".join(filter(None, (path, source, chip, device, day)))
             known = tuple(column.get(capture) for column in columns)
-            found_rows.append(Row(path, words, day, device, int(problems), known))
+            found_rows.append(ListedCapture(path, words, day, device, int(problems), known))
         found_rows.sort(key=lambda row: (row.day, row.path))
         return cls(tuple(figures), tuple(found_rows[:_MOST]), max(len(found_rows) - _MOST, 0))
 
-    def shown(self, words: str = "", column: int = -1, *, down: bool = True) -> list[Row]:
+    def shown(self, words: str = "", column: int = -1, *, down: bool = True) -> list[ListedCapture]:
         """The captures that contain all words, sorted by a figure; captures without a value come last.
 
         Args:
@@ -175,7 +175,7 @@ def _in_common(sequences: Sequence[Any]) -> int:
                 min(len(least), len(most)))  # fmt: skip
 
 
-def over_days(rows: Sequence[Row], column: int) -> list[float]:
+def over_days(rows: Sequence[ListedCapture], column: int) -> list[float]:
     """Median of a figure on each day with values, in the order of days."""
     days: dict[str, list[float]] = {}
     for row in rows:

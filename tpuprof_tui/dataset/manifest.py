@@ -23,7 +23,7 @@ from .schema import FIELDS, SCHEMA
 from .store import Store, store_at
 
 
-class Entry(Struct, frozen=True):
+class ManifestEntry(Struct, frozen=True):
     """A capture in the manifest."""
 
     path: str  #: Path or address when it was read
@@ -45,7 +45,7 @@ class Manifest:
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self.entries: dict[str, Entry] = {}
+        self.entries: dict[str, ManifestEntry] = {}
         #: Path of the entry that owns the files, by capture.
         self.owners: dict[str, str] = {}
         #: Paths of the entries that use a file, by file.
@@ -93,9 +93,9 @@ class Manifest:
         files = tuple(str(file) for file in record.pop("files"))
         if not all(_within(file) for file in files):
             raise ValueError("a file outside the data set")
-        self.put(Entry(**record, files=files))
+        self.put(ManifestEntry(**record, files=files))
 
-    def put(self, entry: Entry) -> None:
+    def put(self, entry: ManifestEntry) -> None:
         """Adds or replaces a capture, without writing the log."""
         self._drop(entry.path)
         self.entries[entry.path] = entry
@@ -142,7 +142,7 @@ class Manifest:
         """Rewrites the log atomically, without outdated lines."""
         self.store.write_log(b"".join(_line(asdict(entry)) for entry in self.entries.values()))
 
-    def log(self, entries: Iterable[Entry] = (), gone: Iterable[str] = ()) -> None:
+    def log(self, entries: Iterable[ManifestEntry] = (), gone: Iterable[str] = ()) -> None:
         """Adds captures and removes those at the paths ``gone``; appends both to the log."""
         lines = bytearray()
         for path in gone:

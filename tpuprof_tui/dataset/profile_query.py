@@ -90,7 +90,7 @@ class ProfileTables(Queried):
         import pyarrow
 
         if name == "events":
-            count = self._profile.instructions
+            count = self._profile.event_count
             chosen = None if columns is None else columns | {"lane"}
             batches = event_batches(self._profile, self._profile.name, chosen)
             table = batches.read_all()

@@ -142,7 +142,7 @@ def _tables(path: str, given_path: str, consume: Consumer, catalog: Catalog) -> 
             "capture": capture, "path": given_path, "name": profile.name, "chip": profile.device.chip or None,
             "mode": profile.recording.name or None, "call": call, "changed_ns": newest, "epoch_ns": profile.wall_ns,
             "duration_ns": total_ns(query.session) if profile.timed else None, "units": len(profile.units),
-            "lanes": sum(len(lane) > 0 for lane in profile.lanes), "events": profile.instructions,
+            "lanes": sum(len(lane) > 0 for lane in profile.lanes), "events": profile.event_count,
             "problems": len(problems), "errors": sum(each.severity == Severity.ERROR for each in profile.problems),
             "bytes": sum(size for size, _ in states), "tpuprof": __version__,
         }  # fmt: skip
@@ -396,7 +396,7 @@ def _facts(query: Query, problems: list[dict[str, Any]]) -> tuple[list[dict[str,
     Returns:
         Rows of the table ``figures``; type and location of the last bug in a view, empty if there was none.
     """
-    from tpuprof_tui.views.answer import plain
+    from tpuprof_tui.views.answer import plain_value
     from tpuprof_tui.views.registry import answer, facts_of, figures_of, views_of
 
     rows: dict[str, dict[str, Any]] = {}
@@ -420,7 +420,7 @@ def _facts(query: Query, problems: list[dict[str, Any]]) -> tuple[list[dict[str,
                              "done": "Its figures are missing.", "count": 1})  # fmt: skip
             continue
         for key, value in known:
-            value = plain(value)
+            value = plain_value(value)
             if isinstance(value, (int, float)) and not isinstance(value, bool) and isfinite(value):
                 figure = f"{view.id}.{key}"
                 value = float(value / 1000 if key.endswith("_us") else value)

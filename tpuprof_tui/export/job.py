@@ -102,7 +102,7 @@ def check_selection(query: Query) -> None:
     """
     numbers, say = range(len(query.profile.lanes)), query.vocabulary.say
     # what runs in the range is in unions, even if nothing starts in it
-    if not query.profile.instructions or any(row_count(rows_of(query, number, reaching=True)) for number in numbers):
+    if not query.profile.event_count or any(row_count(rows_of(query, number, reaching=True)) for number in numbers):
         return
     message = say("No {event} matches these options: nothing was written.")
     raise UsageError(message, say("Check {units}, range, filter."))

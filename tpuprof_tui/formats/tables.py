@@ -9,7 +9,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from .escape import markdown_text
-from .layout import GAP, LaidColumn, parts
+from .table_layout import GAP, LaidColumn, parts
 
 _GAP: Final = " " * GAP
 

@@ -9,7 +9,7 @@ from typing import Final
 from rich.console import Console
 from rich.text import Text
 
-from .layout import GAP
+from .table_layout import GAP
 from .tables import Report, Table
 from .text import fit
 

@@ -26,7 +26,7 @@ class Column(Struct, frozen=True):
     unit: str = ""  #: Unit of the values ("ns", "B", "GB/s", "cycles", ""), shown next to them
     help: str = ""
     width: int = 10  #: Preferred width of the column on the screen, in cells
-    engines: tuple[str, ...] = ()  #: Engines whose instructions have it; empty: all
+    lanes: tuple[str, ...] = ()  #: Keys of the kinds of lanes whose events have it; empty: all
     needs: str = ""  #: Key of the capability that a capture must have for the value to be known; empty: always known
     aliases: tuple[str, ...] = ()  #: Short names accepted in filters
     decimals: int = 2
@@ -41,9 +41,9 @@ class Column(Struct, frozen=True):
         """Alignment: left for text, right for numbers."""
         return "left" if self.kind == "text" else "right"
 
-    def applies_to(self, engine: str) -> bool:
-        """Whether instructions of ``engine`` can have this column."""
-        return not self.engines or engine in self.engines
+    def applies_to(self, lane_kind: str) -> bool:
+        """Whether events of lanes of a kind can have this column."""
+        return not self.lanes or lane_kind in self.lanes
 
 
 #: The kind of lane an event ran on. Every profile has this column: it is added to schemas and lanes without it.

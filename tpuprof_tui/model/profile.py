@@ -73,7 +73,7 @@ class Device(Struct, frozen=True):
         return dict(self.peaks).get(name, 0.0)
 
 
-class Recording(Struct, frozen=True):
+class RecordingMode(Struct, frozen=True):
     """Recording mode of a profile: its name ("mode 1"), a short form for columns ("1"), and its meaning."""
 
     name: str = ""
@@ -256,7 +256,7 @@ class Profile(Struct, frozen=True, eq=False, dict=True, weakref=True):
     name: str  #: Short name for headings
     vocabulary: Vocabulary  #: Terms, columns and capabilities of its source
     device: Device
-    recording: Recording
+    recording: RecordingMode
     capabilities: frozenset[str]  #: Keys of the capabilities (of the vocabulary) that it has
     #: Source-specific data about the recording, for `info` and for the source's own files.
     source_data: Mapping[str, Any]
@@ -336,7 +336,7 @@ class Profile(Struct, frozen=True, eq=False, dict=True, weakref=True):
         yield words.title or "a profile"
         yield words.unit.of(self.groups.device_count)
         yield words.lane.of(len(self.lanes))
-        yield words.event.of(self.instructions)
+        yield words.event.of(self.event_count)
         yield time_text(self.end_ns - self.start_ns) if self.timed else "no times"
         if self.problems:
             yield f"{len(self.problems):,} problem{'s' if len(self.problems) > 1 else ''}"
@@ -346,7 +346,7 @@ class Profile(Struct, frozen=True, eq=False, dict=True, weakref=True):
         return capability in self.capabilities
 
     @cached_property
-    def instructions(self) -> int:
+    def event_count(self) -> int:
         """Number of events of all lanes."""
         return sum(len(lane) for lane in self.lanes)
 
@@ -379,7 +379,7 @@ class Profile(Struct, frozen=True, eq=False, dict=True, weakref=True):
     def windows(self) -> tuple[tuple[int, int], ...]:
         """Window (start, end), ns, of each session in their order: that of its device, of its host if it has none."""
         if len(self.groups.sessions) == 1:
-            part = device if (device := self.device_part).instructions else self
+            part = device if (device := self.device_part).event_count else self
             return ((part.start_ns, part.end_ns),)
         return tuple(self._extent(session, on_host=False) or self._extent(session, on_host=True) or (0, 0)
                      for session in self.groups.sessions)  # fmt: skip

@@ -11,11 +11,11 @@ from msgspec.structs import replace
 
 from tpuprof_tui.lazy_names import lazy_pattern
 
-from .checking import Checked, json_value
+from .checking import CheckResult, json_value
 from .conditions import Context, passes, value_text
 from .making import GeneratedOptions
-from .reading import Parsed
-from .tables import Kind, Option, Tables
+from .reading import ParsedOptions
+from .tables import Option, OptionKind, Tables
 
 #: Marks an absent value.
 UNSET: Final = object()
@@ -28,7 +28,7 @@ _WIDEST, _NARROWEST = 100, 50
 _TOKENS: Final = lazy_pattern(r"\s+|(?:[\u2e80-\uffef]|[^\s\u2e80-\uffef]+)[\u3001\u3002\uff09\uff0c\uff1a\uff1b]*")
 
 
-def explained(option: Option, tables: Tables) -> dict[str, Any]:
+def option_record(option: Option, tables: Tables) -> dict[str, Any]:
     """All data of an option, for JSON."""
     record = {
         "name": option.name, "kind": option.kind, "type": option.type, "values": list(option.values),
@@ -56,7 +56,7 @@ def lines_of(option: Option, tables: Tables, value: Any = UNSET) -> Iterator[str
         yield f"{option.name}  {takes}"
     else:
         yield f"{option.name} = {value_text(value, 200)}"
-        option = narrowed(option, value)
+        option = restricted_to_value(option, value)
     yield from _wrapped("", option.summary)
     yield from _wrapped(tables.say("values"), takes if value is not UNSET else "")
     yield from _wrapped(tables.say("default"), _default_text(option, tables))
@@ -80,7 +80,7 @@ def lines_of(option: Option, tables: Tables, value: Any = UNSET) -> Iterator[str
     yield from _wrapped(tables.say("also"), ", ".join(option.also))
 
 
-def narrowed(option: Option, value: Any) -> Option:
+def restricted_to_value(option: Option, value: Any) -> Option:
     """The option restricted to the data of one of its values."""
     written = {option.name: value}
     views = [view["views"] for view in option.views if passes({**view, "option": option.name}, written, Context())]
@@ -97,7 +97,7 @@ def _default_text(option: Option, tables: Tables) -> str:
     return value if option.default_stated else tables.say("default_unstated", default=value)
 
 
-def _views(written: Mapping[str, Any], kind: Kind, tables: Tables) -> list[tuple[str, str]]:
+def _views(written: Mapping[str, Any], kind: OptionKind, tables: Tables) -> list[tuple[str, str]]:
     """Views that a run with these options can show: (``NAME=VALUE`` of the option that yields them, views)."""
     options = tables.of_kind(kind.name)
     values = {name: written.get(name, written.get(option.same_as, option.default)) for name, option in options.items()}
@@ -176,13 +176,13 @@ def _width(text: str) -> int:
 # -- overview, results of checks, generated options --------------------------------
 
 
-def overview_json(written: Parsed | None, kind: Kind, tables: Tables) -> dict[str, Any]:
+def overview_json(written: ParsedOptions | None, kind: OptionKind, tables: Tables) -> dict[str, Any]:
     """All options of a kind for JSON, written ones first; with a text also the views of the run."""
     of_kind = tables.of_kind(kind.name)
     records = []
     first = [name for name in (written.values if written is not None else ()) if name in of_kind]
     for option in (of_kind[name] for name in dict.fromkeys([*first, *of_kind])):
-        record = explained(option, tables)
+        record = option_record(option, tables)
         if written is not None:
             record |= {"written": option.name in written.values, "value": json_value(written.values.get(option.name))}
         records.append(record)
@@ -193,7 +193,7 @@ def overview_json(written: Parsed | None, kind: Kind, tables: Tables) -> dict[st
     return overview
 
 
-def overview_lines(written: Parsed | None, kind: Kind, tables: Tables) -> Iterator[str]:
+def overview_lines(written: ParsedOptions | None, kind: OptionKind, tables: Tables) -> Iterator[str]:
     """The overview as text; options that are left at their default take one line each."""
     of_kind = tables.of_kind(kind.name)
     yield kind.title
@@ -219,12 +219,12 @@ def overview_lines(written: Parsed | None, kind: Kind, tables: Tables) -> Iterat
     yield from (f"    {by:<32}  {text}" for by, text in found)
 
 
-def checked_json(checked: Checked, notes: Sequence[str], tables: Tables) -> dict[str, Any]:
+def checked_json(checked: CheckResult, notes: Sequence[str], tables: Tables) -> dict[str, Any]:
     """Result of a check for JSON: verdict, findings, options (value and whether default), corrected line, notes."""
     of_kind = tables.of_kind(checked.kind.name)
     findings = [
         {"severity": each.severity, "code": each.code, "option": each.option, "value": json_value(each.value),
-         "text": each.text, "fix": each.fix} for each in checked.findings
+         "text": each.text, "fix": each.fix} for each in checked.violations
     ]  # fmt: skip
     values = {name: json_value(value) for name, value in checked.values.items()}
     written = {name: {"value": value, "default": name in of_kind and of_kind[name].default == value}
@@ -233,13 +233,13 @@ def checked_json(checked: Checked, notes: Sequence[str], tables: Tables) -> dict
             "line": checked.line, "notes": list(notes)}  # fmt: skip
 
 
-def checked_lines(checked: Checked, notes: Sequence[str], tables: Tables) -> Iterator[str]:
-    """Result of a check as text: a line per finding, the verdict, notes, and the corrected line."""
-    for each in checked.findings:
+def checked_lines(checked: CheckResult, notes: Sequence[str], tables: Tables) -> Iterator[str]:
+    """Result of a check as text: a line per violation, the verdict, notes, and the corrected line."""
+    for each in checked.violations:
         about = each.option if each.option is not None else tables.say("the_text")
         yield f"{tables.say(each.severity):<8} {about}  {each.code}: {each.text} {tables.say('fix')}: {each.fix}"
-    errors = sum(each.severity == "error" for each in checked.findings)
-    warnings = len(checked.findings) - errors
+    errors = sum(each.severity == "error" for each in checked.violations)
+    warnings = len(checked.violations) - errors
     yield f"{checked.kind.name}: " + tables.say(f"verdict_{checked.verdict}", count=warnings, errors=errors,
                                                  warnings=warnings)  # fmt: skip
     yield from (f"{tables.say('note')}: {note}" for note in notes)
@@ -247,7 +247,7 @@ def checked_lines(checked: Checked, notes: Sequence[str], tables: Tables) -> Ite
         yield from (tables.say("corrected"), *checked.line.split("\n"))
 
 
-def made_json(made: GeneratedOptions, kind: Kind) -> dict[str, Any]:
+def made_json(made: GeneratedOptions, kind: OptionKind) -> dict[str, Any]:
     """Generated options for JSON: each run with its options, their reasons and the lines to paste."""
     runs = [{"wishes": [wish.wish for wish in run.wishes],
              "options": {name: json_value(value) for name, value in run.values.items()},

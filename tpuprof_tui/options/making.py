@@ -16,7 +16,7 @@ from tpuprof_tui.lazy_names import lazy_pattern
 from .checking import check_values
 from .conditions import Context, passes, subjects, value_text
 from .reading import Unparsed, json_text, line_of
-from .tables import Kind, Tables, Wish
+from .tables import OptionKind, Tables, Wish
 
 _WORD: Final = lazy_pattern(r"[^\W_]+|[^\w\s]")
 #: Maximum width of a generated call on one line; longer calls get one argument per line.
@@ -28,7 +28,7 @@ _CAPACITY: Final = "max_record_num"
 _MOST_DIGITS: Final = 12
 
 
-class Records(Struct, frozen=True):
+class EngineRecords(Struct, frozen=True):
     """The engine with the most records in a capture."""
 
     engine: str  #: Name of the engine
@@ -54,7 +54,7 @@ class Records(Struct, frozen=True):
         return tables.say(f"records_{key}", engine=self.engine, count=self.count, size=self.size, take=self.new_size)
 
 
-class Run(Struct, frozen=True):
+class RunOptions(Struct, frozen=True):
     """Options of one profiling run."""
 
     wishes: Sequence[Wish]  #: Wishes that it fulfils
@@ -67,7 +67,7 @@ class Run(Struct, frozen=True):
 class GeneratedOptions(Struct, frozen=True):
     """Result of `make`: runs, notes, text about the next step, and its command."""
 
-    runs: Sequence[Run]
+    runs: Sequence[RunOptions]
     notes: Sequence[str]
     after: str
     command: str
@@ -77,7 +77,7 @@ class MakeRequest(Struct, frozen=True):
     """Input of `make` besides wishes: values by argument name, records of an earlier capture, and context."""
 
     given: Mapping[str, str] = field(default_factory=dict)
-    records: Records | None = None
+    records: EngineRecords | None = None
     context: Context = field(default_factory=Context)
 
 
@@ -90,7 +90,7 @@ def make(words: Sequence[str], tables: Tables, request: MakeRequest) -> Generate
     making = tables.making
     kind = tables.kinds[making["kind"]]
     context = replace(request.context, mode=request.context.mode or making.get("mode"))
-    wishes = understood(words, tables)
+    wishes = parsed_wishes(words, tables)
     groups = _groups(wishes, kind, tables) or [[]]
     notes = [tables.say("runs", count=len(groups))] if len(groups) > 1 else []
     if request.records is not None:
@@ -109,7 +109,7 @@ def make(words: Sequence[str], tables: Tables, request: MakeRequest) -> Generate
     return GeneratedOptions(runs, list(dict.fromkeys(notes)), after["text"].replace("{command}", command), command)
 
 
-def understood(words: Sequence[str], tables: Tables) -> list[Wish]:
+def parsed_wishes(words: Sequence[str], tables: Tables) -> list[Wish]:
     """Parses wishes from words, in their order; empty only if the source can generate options without wishes.
 
     Raises:
@@ -155,7 +155,7 @@ def _blank_phrase(text: str, phrase: str) -> tuple[str, list[int]]:
 # -- runs -------------------------------------------------------------------------
 
 
-def _groups(wishes: Sequence[Wish], kind: Kind, tables: Tables) -> list[list[Wish]]:
+def _groups(wishes: Sequence[Wish], kind: OptionKind, tables: Tables) -> list[list[Wish]]:
     """Groups wishes by run: each wish is added to the first run that it is compatible with (first fit)."""
     groups: list[list[Wish]] = []
     for wish in wishes:
@@ -171,7 +171,7 @@ def _groups(wishes: Sequence[Wish], kind: Kind, tables: Tables) -> list[list[Wis
     return groups
 
 
-def _merged(wishes: Sequence[Wish], kind: Kind, tables: Tables) -> dict[str, Any] | None:
+def _merged(wishes: Sequence[Wish], kind: OptionKind, tables: Tables) -> dict[str, Any] | None:
     """Options that fulfil all given wishes; None if they exclude each other."""
     values: dict[str, Any] = {}
     insisted = {option: value for wish in wishes if wish.insists for option, value in wish.sets.items()}
@@ -188,11 +188,11 @@ def _merged(wishes: Sequence[Wish], kind: Kind, tables: Tables) -> dict[str, Any
                 values[option] = insisted.get(option, lowered[option])
             else:
                 return None
-    findings = check_values(values, kind, tables, Context())
-    return None if any(tables.rules[each.code].excludes for each in findings) else values
+    violations = check_values(values, kind, tables, Context())
+    return None if any(tables.rules[each.code].excludes for each in violations) else values
 
 
-def _kept_levels(group: Sequence[Wish], run: Run, tables: Tables) -> Iterator[str]:
+def _kept_levels(group: Sequence[Wish], run: RunOptions, tables: Tables) -> Iterator[str]:
     for low in group:
         for option, value in low.lowers.items():
             if run.values.get(option) == value:
@@ -200,7 +200,7 @@ def _kept_levels(group: Sequence[Wish], run: Run, tables: Tables) -> Iterator[st
                 yield tables.say("kept_level", wishes=wishes, option=option, value=value)
 
 
-def _run(group: Sequence[Wish], kind: Kind, tables: Tables, request: MakeRequest, context: Context) -> Run:
+def _run(group: Sequence[Wish], kind: OptionKind, tables: Tables, request: MakeRequest, context: Context) -> RunOptions:
     making, options = tables.making, tables.of_kind(kind.name)
     values = _merged(group, kind, tables) or {}
     if request.records is not None:
@@ -223,13 +223,13 @@ def _run(group: Sequence[Wish], kind: Kind, tables: Tables, request: MakeRequest
             continue
         part = {name: value for name, value in values.items() if name in form.get("options", values)}
         reasons |= {name: _reason(name, values, group, tables, context) for name in part}
-        findings = check_values(part, kind, tables, context)
-        if findings:
-            why = " ".join(dict.fromkeys(finding.text for finding in findings))
-            raise UsageError(tables.say("refused", why=why), f"{tables.say('fix')}: {findings[0].fix}.")
+        violations = check_values(part, kind, tables, context)
+        if violations:
+            why = " ".join(dict.fromkeys(violation.text for violation in violations))
+            raise UsageError(tables.say("refused", why=why), f"{tables.say('fix')}: {violations[0].fix}.")
         line = line_of(replace(kind, call=form.get("call", kind.call)), part, most=_MOST_COLUMNS)
         forms[form.get("title", "")] = [each.replace("{line}", line) for each in form["lines"]]
-    return Run(group, values, reasons, forms)
+    return RunOptions(group, values, reasons, forms)
 
 
 def _input_value(name: str, text: str, rule: Mapping[str, Any], tables: Tables) -> str:
@@ -250,7 +250,7 @@ def _reason(name: str, values: Mapping[str, Any], group: Sequence[Wish], tables:
 # -- records of an earlier capture ------------------------------------------------
 
 
-def most_records(settings: str) -> Records | None:
+def most_records(settings: str) -> EngineRecords | None:
     """The engine with the most records according to the text of a ``global.profile``; None if there are no counts."""
     counts: dict[str, int] = {}
     size = 0
@@ -267,7 +267,7 @@ def most_records(settings: str) -> Records | None:
     return largest(counts, size)
 
 
-def largest(counts: Mapping[str, int], size: int = 0) -> Records | None:
+def largest(counts: Mapping[str, int], size: int = 0) -> EngineRecords | None:
     """The engine with the most records, from counts by engine; None if all are 0."""
     engine = max(counts, key=lambda each: counts[each], default="")
-    return Records(engine, counts[engine], size) if engine and counts[engine] else None
+    return EngineRecords(engine, counts[engine], size) if engine and counts[engine] else None

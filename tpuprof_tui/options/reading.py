@@ -15,7 +15,7 @@ from msgspec import Struct, field
 
 from tpuprof_tui.lazy_names import lazy_pattern
 
-from .tables import Kind, Option, Tables, nearest
+from .tables import Option, OptionKind, Tables, nearest
 
 #: Token of a POSIX shell: blanks, end of a command, or a piece of a word (in single quotes, in double quotes, escaped,
 #: plain).
@@ -54,7 +54,7 @@ class Unparsed(str):
     """Abbreviated source text of a value that is not a text, number or constant."""
 
 
-class Parsed(Struct, frozen=True):
+class ParsedOptions(Struct, frozen=True):
     """Parsed options."""
 
     #: Values by name, in the order of the text: text, `Digits`, `Unparsed`, bool or None; in calls also int.
@@ -71,15 +71,15 @@ class _UnreadableError(Exception):
         self.text, self.offset = text, offset
 
 
-def read(text: str, kind: Kind, tables: Tables) -> Parsed:
+def read(text: str, kind: OptionKind, tables: Tables) -> ParsedOptions:
     """Parses options of a kind from text."""
     try:
         return _READERS[kind.form](text, kind, tables)
     except _UnreadableError as error:
-        return Parsed(problem=_reason_text(error, kind, tables))
+        return ParsedOptions(problem=_reason_text(error, kind, tables))
 
 
-def from_environment(environment: Mapping[str, str], kind: Kind, tables: Tables) -> Parsed | None:
+def from_environment(environment: Mapping[str, str], kind: OptionKind, tables: Tables) -> ParsedOptions | None:
     """Parses options of a kind from environment variables; None if there are none."""
     if kind.form == "json":
         return read(environment[kind.variable], kind, tables) if kind.variable in environment else None
@@ -89,7 +89,7 @@ def from_environment(environment: Mapping[str, str], kind: Kind, tables: Tables)
     return written if written.values else None
 
 
-def _reason_text(error: _UnreadableError, kind: Kind, tables: Tables) -> str:
+def _reason_text(error: _UnreadableError, kind: OptionKind, tables: Tables) -> str:
     near = error.text[max(error.offset - _NEAR, 0) : error.offset + _NEAR]
     found = (each["reason"] for each in tables.rules[kind.unreadable].reasons if re.search(each["near"], near))
     reason = next(found, str(error))
@@ -103,14 +103,14 @@ def _reason_text(error: _UnreadableError, kind: Kind, tables: Tables) -> str:
 # -- JSON -----------------------------------------------------------------------
 
 
-def _json(text: str, kind: Kind, tables: Tables) -> Parsed:
+def _json(text: str, kind: OptionKind, tables: Tables) -> ParsedOptions:
     """Parses a JSON object, plain or assigned to its variable in a shell line."""
     if not text.lstrip().startswith(("{", "[")) and kind.variable:
         text = _assigned(text, kind.variable, tables)
     return _object(text, tables)
 
 
-def _object(text: str, tables: Tables, parse_int: Callable[[str], Any] = Digits) -> Parsed:
+def _object(text: str, tables: Tables, parse_int: Callable[[str], Any] = Digits) -> ParsedOptions:
     surrogate = re.search("[\ud800-\udfff]", text)
     if surrogate:
         raise _UnreadableError(tables.say("no_utf8"), text, surrogate.start())
@@ -149,7 +149,7 @@ def _flat(value: Any) -> Any:
     return value
 
 
-def _collected(pairs: Iterable[tuple[str, Any]]) -> Parsed:
+def _collected(pairs: Iterable[tuple[str, Any]]) -> ParsedOptions:
     """Collects (name, value) pairs; the last value of a name wins, at the position of its first."""
     values: dict[str, Any] = {}
     repeated: dict[str, None] = {}
@@ -157,7 +157,7 @@ def _collected(pairs: Iterable[tuple[str, Any]]) -> Parsed:
         if name in values:
             repeated[name] = None
         values[name] = value
-    return Parsed(values, tuple(sorted(repeated)))
+    return ParsedOptions(values, tuple(sorted(repeated)))
 
 
 # -- shell lines ------------------------------------------------------------------
@@ -204,7 +204,7 @@ def shell_words(text: str) -> Iterator[tuple[str, bool]]:
         yield "".join(parts), True
 
 
-def _environment(text: str, kind: Kind, tables: Tables) -> Parsed:
+def _environment(text: str, kind: OptionKind, tables: Tables) -> ParsedOptions:
     """Parses variable assignments in shell lines, or an equivalent call."""
     if _arguments_offset(text, kind) is not None:
         return _call(text, kind, tables)
@@ -215,7 +215,7 @@ def _environment(text: str, kind: Kind, tables: Tables) -> Parsed:
     return written
 
 
-def _variables(pairs: Iterable[tuple[str, str]], options: Mapping[str, Option]) -> Parsed:
+def _variables(pairs: Iterable[tuple[str, str]], options: Mapping[str, Option]) -> ParsedOptions:
     """Variables that are options or whose names are similar to one."""
     near: dict[str, bool] = dict.fromkeys(options, True)
     lengths = {len(name) + more for name in options for more in range(-_NEAR_LENGTH, _NEAR_LENGTH + 1)}
@@ -231,7 +231,7 @@ def _variables(pairs: Iterable[tuple[str, str]], options: Mapping[str, Option]) 
 # -- calls ------------------------------------------------------------------------
 
 
-def _call(text: str, kind: Kind, tables: Tables) -> Parsed:
+def _call(text: str, kind: OptionKind, tables: Tables) -> ParsedOptions:
     """Parses the arguments of a call as literals, or from a JSON object."""
     if text.lstrip().startswith("{"):
         return _object(text, tables, parse_int=_integer)
@@ -241,13 +241,13 @@ def _call(text: str, kind: Kind, tables: Tables) -> Parsed:
     return _collected(_arguments(text, offset, kind, tables))
 
 
-def _arguments_offset(text: str, kind: Kind) -> int | None:
+def _arguments_offset(text: str, kind: OptionKind) -> int | None:
     """Offset of the arguments of the last call; None if there is no call."""
     names = "|".join(map(re.escape, kind.calls))
     return max((found.end() for found in re.finditer(rf"(?<!\w)(?:{names})[ \t]*\(", text)), default=None)
 
 
-def _arguments(text: str, offset: int, kind: Kind, tables: Tables) -> Iterator[tuple[str, Any]]:
+def _arguments(text: str, offset: int, kind: OptionKind, tables: Tables) -> Iterator[tuple[str, Any]]:
     depth, start, count = 0, offset, 0
     name: str | None = None
     tokens: list[str] = []
@@ -274,7 +274,7 @@ def _arguments(text: str, offset: int, kind: Kind, tables: Tables) -> Iterator[t
 
 
 def _argument(
-    name: str | None, tokens: list[str], count: int, kind: Kind, tables: Tables, text: str, offset: int
+    name: str | None, tokens: list[str], count: int, kind: OptionKind, tables: Tables, text: str, offset: int
 ) -> tuple[str, Any]:
     if name is None:
         if count >= len(kind.positional) or tokens[0] == "*":
@@ -299,7 +299,7 @@ def _integer(digits: str) -> Any:
     return int(digits) if len(digits) < 19 else Digits(digits)
 
 
-_READERS: Final[dict[str, Callable[[str, Kind, Tables], Parsed]]] = {
+_READERS: Final[dict[str, Callable[[str, OptionKind, Tables], ParsedOptions]]] = {
     "json": _json,
     "variables": _environment,
     "call": _call,
@@ -309,7 +309,7 @@ _READERS: Final[dict[str, Callable[[str, Kind, Tables], Parsed]]] = {
 # -- output -----------------------------------------------------------------------
 
 
-def line_of(kind: Kind, values: Mapping[str, Any], most: int | None = None) -> str:
+def line_of(kind: OptionKind, values: Mapping[str, Any], most: int | None = None) -> str:
     """Writes options in the form of their kind, quoted for the shell and escaped for the terminal.
 
     Calls of more than ``most`` columns get one line per argument.

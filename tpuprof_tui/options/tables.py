@@ -20,12 +20,12 @@ _FOLDER: Final = Path(__file__).parent / "tables"
 SOURCES: Final = tuple(sorted(path.name for path in _FOLDER.iterdir() if path.is_dir()))
 
 
-class Kind(Struct, frozen=True):
+class OptionKind(Struct, frozen=True):
     """A kind of options: where and in which syntax they are written."""
 
     name: str  #: Value of ``--kind``
     form: str  #: "json" (object of texts in a variable), "call" (keyword arguments) or "variables" (environment)
-    unreadable: str  #: Code of the finding for unparsable text
+    unreadable: str  #: Code of the rule for unparsable text
     title: str  #: Title, one line
     about: Sequence[str] = ()  #: Lines that apply to all of its options
     variable: str = ""  #: Environment variable with the object, for the form "json"
@@ -61,20 +61,20 @@ class Option(Struct, frozen=True):
     products: Mapping[str, str] = field(default_factory=dict)  #: Support by product, where it differs from the usual
     modes: Sequence[str] = ()  #: Modes it applies to; empty: all
     also: Sequence[str] = ()  #: Other documented names
-    forbidden: Mapping[str, str] | None = None  #: Characters that a path must not contain, and the code of the finding
-    empty: str = ""  #: Code of the finding for an empty text
-    lenient: str = ""  #: Code of the finding for a value that is treated as another one
-    bare: str = ""  #: Code of the finding for a size without `suffix`
-    missing: str = ""  #: Code of the finding for a path that does not exist
-    custom: Mapping[str, Any] | None = None  #: Syntax of custom registers, with the codes of the findings
+    forbidden: Mapping[str, str] | None = None  #: Characters that a path must not contain, and the code of the rule
+    empty: str = ""  #: Code of the rule for an empty text
+    lenient: str = ""  #: Code of the rule for a value that is treated as another one
+    bare: str = ""  #: Code of the rule for a size without `suffix`
+    missing: str = ""  #: Code of the rule for a path that does not exist
+    custom: Mapping[str, Any] | None = None  #: Syntax of custom registers, with the codes of its rules
     groups: bool = False  #: Whether its values are metric groups
 
 
-class Rule(Struct, frozen=True):
+class OptionRule(Struct, frozen=True):
     """A rule. Those with a test concern combinations of options; parsing or types of values apply the others."""
 
     code: str  #: Name of the rule
-    option: str | None  #: Option of the finding; "*": the option of the current subject; None: none
+    option: str | None  #: Option of the violation; "*": the option of the current subject; None: none
     severity: str | Mapping[str, str]  #: "error" or "warning"; or one by mode ("": any other mode)
     says: str  #: What is wrong
     fix: str  #: What to do
@@ -107,9 +107,9 @@ class Tables(Struct, frozen=True):
     """All tables of a source, in one language."""
 
     source: str
-    kinds: Mapping[str, Kind]
+    kinds: Mapping[str, OptionKind]
     options: Sequence[Option]
-    rules: Mapping[str, Rule]
+    rules: Mapping[str, OptionRule]
     wishes: Sequence[Wish]
     making: Mapping[str, Any]
     products: Mapping[str, Mapping[str, Any]]
@@ -136,7 +136,7 @@ def load(source: str, language: str) -> Tables:
     options, rules, making = (_read(Path(source) / f"{name}.json", language) for name in ("options", "rules", "wishes"))
     return Tables(
         source=source,
-        kinds={kind["name"]: Kind(**kind) for kind in options["kinds"]},
+        kinds={kind["name"]: OptionKind(**kind) for kind in options["kinds"]},
         options=[Option(**option) for option in options["options"]],
         rules={rule["code"]: _rule(rule) for rule in rules["rules"]},
         wishes=[Wish(**wish) for wish in making["wishes"]],
@@ -191,7 +191,7 @@ def _translated(data: Any, language: str) -> Any:
     return [_translated(value, language) for value in data] if isinstance(data, list) else data
 
 
-def _rule(data: dict[str, Any]) -> Rule:
-    own = {each.name for each in fields(Rule)}
+def _rule(data: dict[str, Any]) -> OptionRule:
+    own = {each.name for each in fields(OptionRule)}
     test = {key: value for key, value in data.items() if key not in own}
-    return Rule(**{key: value for key, value in data.items() if key in own}, test=test)
+    return OptionRule(**{key: value for key, value in data.items() if key in own}, test=test)

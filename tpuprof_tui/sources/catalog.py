@@ -20,7 +20,7 @@ from msgspec import Struct
 from tpuprof_tui.errors import UnreadableError, UsageError
 
 from .known_formats import known_format
-from .source import RECORDINGS, Part, Progress, ProgressCallback, SessionEntry, Source, SourceOption, Verdict
+from .source import RECORDINGS, Part, Progress, ProgressCallback, Recognition, SessionEntry, Source, SourceOption
 from .source import natural_order as natural_order
 
 if TYPE_CHECKING:
@@ -56,10 +56,10 @@ _Answer = TypeVar("_Answer")
 
 
 class Decision(Struct, frozen=True):
-    """The verdict of one source on a path."""
+    """Whether one source recognises a path."""
 
     source: Source
-    verdict: Verdict
+    recognition: Recognition
 
 
 def load_plug_ins() -> PlugIns:
@@ -160,7 +160,7 @@ class Catalog:
     # -- choosing a source
 
     def decisions(self, path: AnyPath) -> list[Decision]:
-        """The verdict of each source on a path, in the order in which they are tried."""
+        """Whether each source recognises a path, in the order in which they are tried."""
         return [*self._decisions(self._own, Path(path)), *self._decisions(self.others, Path(path))]
 
     def source_of(self, path: AnyPath) -> Source | None:
@@ -209,8 +209,8 @@ class Catalog:
         return [f"The source {name} cannot be used ({why})." for name, why in self.broken.items()]
 
     def _decisions(self, sources: Sequence[Source], path: Path) -> list[Decision]:
-        failed = Verdict("", "it failed")
-        return [Decision(each, self._asked(each, failed, _verdict, each, path)) for each in sources]
+        failed = Recognition("", "it failed")
+        return [Decision(each, self._asked(each, failed, _recognition, each, path)) for each in sources]
 
     def _asked(self, source: Source, otherwise: _Answer, question: Callable[..., _Answer], *about: object) -> _Answer:
         """Calls a source; if one of another package raises, records the error and returns ``otherwise``."""
@@ -313,7 +313,7 @@ class Catalog:
             found += mine
         return sorted(set(found), key=lambda path: natural_order(path.name))
 
-    def beside(self, path: AnyPath, most: int = 2_000) -> list[str]:
+    def siblings(self, path: AnyPath, most: int = 2_000) -> list[str]:
         """Names of the profiles in the parent folder of a profile; checks at most ``most`` sibling folders."""
         folder = self.whole(path).parent
         names, folders = _listed(folder, links=True)
@@ -365,15 +365,17 @@ class Catalog:
 
 def chosen(decisions: Sequence[Decision]) -> Decision | None:
     """The decision that opens the path: one that decides, else the first by name, else by content; None: none does."""
-    deciding = next((each for each in decisions if each.verdict.decides), None)
-    return deciding or next((each for by in ("name", "content") for each in decisions if each.verdict.by == by), None)
+    deciding = next((each for each in decisions if each.recognition.decides), None)
+    return deciding or next(
+        (each for by in ("name", "content") for each in decisions if each.recognition.by == by), None
+    )
 
 
-def _verdict(source: Source, path: Path) -> Verdict:
+def _recognition(source: Source, path: Path) -> Recognition:
     try:
         return source.recognises(path)
     except OSError as error:
-        return Verdict("", (error.strerror or "it cannot be looked at").lower())
+        return Recognition("", (error.strerror or "it cannot be looked at").lower())
 
 
 def _size_and_time(file: Path) -> tuple[int, int]:

@@ -24,7 +24,7 @@ _BETWEEN_RECORDINGS: Final = 3_600 * 10**9
 _BETWEEN_HOSTS: Final = 600 * 10**9
 
 
-class Recorded(Struct, frozen=True):
+class UnplacedRecording(Struct, frozen=True):
     """What is known of a recording before it is placed."""
 
     worker: str  #: Name of the worker, the same for all of its recordings
@@ -45,7 +45,7 @@ class Recorded(Struct, frozen=True):
         return str(self.rank) if self.rank is not None and self.job else self.worker
 
 
-class Place(Struct, frozen=True):
+class RecordingPlace(Struct, frozen=True):
     """Where a recording lies."""
 
     run: int  #: Number of its run, from 0, in order of start
@@ -53,7 +53,7 @@ class Place(Struct, frozen=True):
     shift: int  #: Offset in ns from its own clock to the time line, whose zero is the earliest start
 
 
-def places_of(recordings: Sequence[Recorded]) -> list[Place]:
+def places_of(recordings: Sequence[UnplacedRecording]) -> list[RecordingPlace]:
     """The place of each recording, in their order."""
     runs = _runs(recordings)
     order = sorted(range(len(recordings)), key=lambda number: recordings[number].start)
@@ -64,17 +64,17 @@ def places_of(recordings: Sequence[Recorded]) -> list[Place]:
         for stage in dict.fromkeys(recordings[each].stage for each in members):
             sessions += _sessions(recordings, [each for each in members if recordings[each].stage == stage])
     sessions.sort(key=lambda members: recordings[members[0]].start)
-    found: list[Place | None] = [None] * len(recordings)
+    found: list[RecordingPlace | None] = [None] * len(recordings)
     position = 0
     for session, members in enumerate(sessions):
         first = min(recordings[each].start for each in members)
         for each in members:
-            found[each] = Place(numbers[runs[each]], session, position - first)
+            found[each] = RecordingPlace(numbers[runs[each]], session, position - first)
         position += max(recordings[each].end for each in members) - first
     return [place for place in found if place is not None]
 
 
-def problems_of(recordings: Sequence[Recorded], places: Sequence[Place]) -> list[Problem]:
+def problems_of(recordings: Sequence[UnplacedRecording], places: Sequence[RecordingPlace]) -> list[Problem]:
     """What a user must know of the places: several runs, several sessions, clocks of hosts that differ."""
     problems = []
     runs, sessions = {place.run for place in places}, {place.session for place in places}
@@ -97,7 +97,7 @@ def problems_of(recordings: Sequence[Recorded], places: Sequence[Place]) -> list
 
 
 def session_entries(
-    recordings: Sequence[Recorded], names: Sequence[str], sizes: Sequence[int], guessed: Sequence[bool]
+    recordings: Sequence[UnplacedRecording], names: Sequence[str], sizes: Sequence[int], guessed: Sequence[bool]
 ) -> list[SessionEntry]:  # fmt: skip
     """The sessions of recordings, for a list; empty if there is one, or all are ranks of one job, each once.
 
@@ -130,7 +130,7 @@ def session_entries(
     return found if len(found) > 1 else []
 
 
-def _runs(recordings: Sequence[Recorded]) -> list[int]:
+def _runs(recordings: Sequence[UnplacedRecording]) -> list[int]:
     """A number for each recording, equal for those of one run."""
     above = list(range(len(recordings)))
 
@@ -156,7 +156,7 @@ def _runs(recordings: Sequence[Recorded]) -> list[int]:
     return [run_of(number) for number in range(len(recordings))]
 
 
-def _together(related: str, one: Recorded, earlier: Recorded) -> bool:
+def _together(related: str, one: UnplacedRecording, earlier: UnplacedRecording) -> bool:
     """Whether two recordings, ``related`` by worker, job or time alone, are of one run."""
     apart = one.start - earlier.end
     if related == "worker":
@@ -171,11 +171,11 @@ def _together(related: str, one: Recorded, earlier: Recorded) -> bool:
     return apart < 0 and (_dated(one) or (len(ranks) == 2 and None not in ranks))
 
 
-def _dated(recording: Recorded) -> bool:
+def _dated(recording: UnplacedRecording) -> bool:
     return time_of_day(recording.start) is not None
 
 
-def _sessions(recordings: Sequence[Recorded], run: Sequence[int]) -> list[list[int]]:
+def _sessions(recordings: Sequence[UnplacedRecording], run: Sequence[int]) -> list[list[int]]:
     """The recordings of a run (in order of start) by session: those that overlap, each worker once."""
     sessions: list[list[int]] = []
     for number in run:

@@ -74,12 +74,17 @@ def natural_order(name: str) -> list[tuple[bool, int, str]]:
     return [(not part.isdecimal(), int(part[:18]) if part.isdecimal() else 0, part) for part in parts]
 
 
-class Verdict(Struct, frozen=True):
+class Recognition(Struct, frozen=True):
     """Whether a source recognises a path, and why."""
 
     by: Literal["name", "content", ""]  #: What recognised it: its name or its content; empty: not recognised
     reason: str  #: A few words that follow "yes, by name:" or "no:"
     decides: bool = False  #: Whether its content is of no other source, whatever the name: it goes before names
+
+    @classmethod
+    def by_files(cls, names: Sequence[str]) -> Recognition:
+        """Of a folder by the names of some of its files."""
+        return cls("name", f"it holds {min(names)}" + (f" and {len(names) - 1} more" if len(names) > 1 else ""))
 
     def __bool__(self) -> bool:
         return bool(self.by)
@@ -156,7 +161,7 @@ class Source(ABC):
     priority: int = 0  #: Sort key of the order in which sources are tried: narrower ones first
 
     @abstractmethod
-    def recognises(self, path: Path) -> Verdict:
+    def recognises(self, path: Path) -> Recognition:
         """Whether a file or folder is such a profile: by its name if that suffices, else by its first bytes.
 
         Must be quick: a listing and a few bytes. An OSError counts as not recognised.

@@ -81,7 +81,7 @@ class LazyValues(Sequence[Any]):
             start, stop, step = index.indices(self._count)
             return plain_list(self._take(slice(start, max(start, stop)))) if step == 1 else list(self)[index]
         row = range(self._count)[index]
-        return plain(self._take(slice(row, row + 1))[0])
+        return plain_value(self._take(slice(row, row + 1))[0])
 
     def __iter__(self) -> Iterator[Any]:
         # grow the chunks: a caller that only checks for any value stops early
@@ -145,7 +145,7 @@ class Table(Struct, frozen=True, eq=False, dict=True):
 
     def row(self, number: int) -> tuple[Any, ...]:
         """A row as plain values; None where unknown."""
-        return tuple(plain(column[number]) for column in self.values)
+        return tuple(plain_value(column[number]) for column in self.values)
 
     def rows(self, start: int = 0, stop: int | None = None) -> list[tuple[Any, ...]]:
         """Rows [start, stop) as plain values."""
@@ -202,7 +202,7 @@ class Table(Struct, frozen=True, eq=False, dict=True):
 
     def is_guessed(self, row: int, column: Column) -> bool:
         """Whether people see that a value is a guess."""
-        flag = column.guess and plain(self.values[self.column_index(column.guess)][row])
+        flag = column.guess and plain_value(self.values[self.column_index(column.guess)][row])
         return bool(flag) or row in (self.guessed or ())
 
     def depth_of(self, row: int) -> int:
@@ -214,13 +214,13 @@ class Table(Struct, frozen=True, eq=False, dict=True):
         if self.target is not None:
             return self.target(row)
         if self._time_columns:
-            start, *duration = (plain(column[row]) for column in self._time_columns)
+            start, *duration = (plain_value(column[row]) for column in self._time_columns)
             if start is None or None in duration:
                 return None
             # an instant is shown as 1 ns
             return Target(time=(int(start), int(start + max(sum(duration), 1))))
         for column, values in zip(self.columns, self.values, strict=True):
-            if column.filter_column and (text := plain(values[row])):
+            if column.filter_column and (text := plain_value(values[row])):
                 return Target(condition=text_condition(column.filter_column, text))
         return None
 
@@ -367,7 +367,7 @@ class Answer(Struct, frozen=True):
         """The value of the fact with a key; KeyError if there is none."""
         for fact in self.facts:
             if fact.key == key:
-                return plain(fact.value)
+                return plain_value(fact.value)
         raise KeyError(key)
 
     @property
@@ -376,7 +376,7 @@ class Answer(Struct, frozen=True):
         return not (self.facts or self.series or self.missing or any(len(table) for table in self.tables))
 
 
-def plain(value: Any) -> Any:
+def plain_value(value: Any) -> Any:
     """Converts a value to plain Python; missing values to None."""
     if isinstance(value, np.generic):
         value = value.item()
@@ -388,10 +388,10 @@ def plain(value: Any) -> Any:
 def plain_list(values: Sequence[Any] | npt.NDArray[Any]) -> list[Any]:
     """Converts values to a list of plain Python values; missing values to None."""
     if not isinstance(values, np.ndarray):
-        return [value if type(value) is str else plain(value) for value in values]
+        return [value if type(value) is str else plain_value(value) for value in values]
     found: list[Any] = values.tolist()
     if values.dtype.kind not in "iuf":
-        return [value if type(value) is str else plain(value) for value in found]
+        return [value if type(value) is str else plain_value(value) for value in found]
     for row in np.flatnonzero(np.isnan(values) if values.dtype.kind == "f" else values == INT_MISSING).tolist():
         found[row] = None
     return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from .answer import Answer, Column, Fact, Series, Table, plain, plain_list
+from .answer import Answer, Column, Fact, Series, Table, plain_list, plain_value
 
 #: Units in JSON; durations and times are us with all known digits.
 _UNITS: Final[dict[str, str]] = {
@@ -15,7 +15,7 @@ _UNITS: Final[dict[str, str]] = {
 def answer_record(answer: Answer, start_ns: int = 0, limit: int | None = None, offset: int = 0) -> dict[str, Any]:
     """An answer as a record; times count from ``start_ns``; tables have ``limit`` rows (None: all) from ``offset``."""
     record: dict[str, Any] = {
-        "figures": {fact.key: _values([plain(fact.value)], fact, start_ns)[0] for fact in answer.facts}
+        "figures": {fact.key: _values([plain_value(fact.value)], fact, start_ns)[0] for fact in answer.facts}
     }
     tables = [*answer.tables, *map(Series.table, answer.series)]
     record["tables"] = {table.key: table_record(table, start_ns, limit, offset) for table in tables}

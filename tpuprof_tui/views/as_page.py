@@ -8,7 +8,7 @@ from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.formats.escape import line_text
 
 from .answer import TEXTS, Answer, Table
-from .cells import Cells, fact_text, shown_columns, shown_facts
+from .cells import CellFormats, fact_text, shown_columns, shown_facts
 from .registry import answer, views_of
 
 #: Maximum rows of a table on the page.
@@ -30,7 +30,7 @@ def page_views(query: Query, leaving_out: frozenset[str] = frozenset()) -> list[
 
 
 def _table(table: Table) -> dict[str, Any]:
-    cells, indexes = Cells.of(table), shown_columns(table)
+    cells, indexes = CellFormats.of(table), shown_columns(table)
     shown = table.rows(0, ROWS)
     columns = [
         {

@@ -9,7 +9,7 @@ from tpuprof_tui.formats.tables import Report
 from tpuprof_tui.formats.tables import Table as TextTable
 
 from .answer import TEXTS, Answer, Series, Table
-from .cells import Cells, fact_text, is_all_zero, shown_columns, shown_facts, value_text
+from .cells import CellFormats, fact_text, is_all_zero, shown_columns, shown_facts, value_text
 
 #: Default maximum of rows shown to people.
 ROWS: Final = 20
@@ -42,7 +42,7 @@ def answer_report(title: str, answer: Answer, limit: int | None = ROWS, offset: 
 
 def text_table(table: Table, limit: int | None = ROWS, offset: int = 0, hint: str = MORE) -> TextTable:
     """A table as texts: up to ``limit`` rows from ``offset``."""
-    cells, indexes = Cells.of(table), shown_columns(table)
+    cells, indexes = CellFormats.of(table), shown_columns(table)
     columns = [table.columns[place] for place in indexes]
     stop = len(table) if limit is None else min(offset + limit, len(table))
     values, rows = table.rows(offset, stop), tuple(cells.rows(table, indexes, offset, stop))

@@ -22,7 +22,7 @@ from tpuprof_tui.formats.units import (
     time_unit,
 )
 
-from .answer import TEXTS, Column, Fact, Kind, Table, plain
+from .answer import TEXTS, Column, Fact, Kind, Table, plain_value
 
 #: Maximum characters of a text in a cell, and of a name in a line.
 TEXT_WIDTH: Final = 300
@@ -38,7 +38,7 @@ INDENT: Final = "  "
 MOST_INDENTED: Final = 20
 
 
-class Cells(Struct, frozen=True):
+class CellFormats(Struct, frozen=True):
     """Formatting of a table's cells: each column of times has one unit."""
 
     units: dict[str, TimeUnit]  #: Units of the visible duration columns, by key
@@ -49,7 +49,7 @@ class Cells(Struct, frozen=True):
     moments: Mapping[str, TimeUnit] = {}
 
     @classmethod
-    def of(cls, table: Table) -> Cells:
+    def of(cls, table: Table) -> CellFormats:
         """Chooses readable units for a table; columns that are compared have one."""
         figures = _compared_figures(
             [column.key for column in table.columns if column.kind == "duration" and column.shown]
@@ -119,7 +119,7 @@ def _compared_figures(keys: Sequence[str]) -> dict[str, str]:
 
 def value_text(value: Any, kind: Kind, unit: str = "", *, guessed: bool = False, named: bool = True) -> str:
     """A value as text; ``named``: include a unit that a header could give."""
-    value = plain(value)
+    value = plain_value(value)
     mark = GUESS if guessed else ""
     if value is None or value == "":
         return MISSING
@@ -166,7 +166,7 @@ def shown_columns(table: Table) -> list[int]:
 def _has_values(table: Table, index: int) -> bool:
     values: Iterable[Any] = table.values[index]
     nothing = (None, "", 0) if table.columns[index].zero_unknown else (None, "")
-    return not len(table) or any(plain(value) not in nothing for value in values)
+    return not len(table) or any(plain_value(value) not in nothing for value in values)
 
 
 def is_all_zero(column: Column, values: Iterable[Any]) -> bool:

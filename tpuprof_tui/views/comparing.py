@@ -16,7 +16,7 @@ from tpuprof_tui.analysis.compare.amounts import Comparison, CountedSteps, Names
 from tpuprof_tui.analysis.compare.match import launch_rows, paired_rows
 from tpuprof_tui.analysis.compare.noise import RUN_NOISE, UNKNOWN, Amount, Status, status_of
 from tpuprof_tui.analysis.compare.verdict import Verdict
-from tpuprof_tui.analysis.pivot import Frame, Groups, pivot, total
+from tpuprof_tui.analysis.pivot import Frame, GroupBy, pivot, total
 from tpuprof_tui.analysis.pivot import key as text_of_key
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
@@ -519,7 +519,7 @@ def _counts_table(
     known = () if comparison.is_of_host else next(iter(comparison.breakdowns.values()), ())
     statuses = {part.name: part.status for part in known} if len(names) == 1 else {}
 
-    def first_changed(groups: Groups) -> list[int]:
+    def first_changed(groups: GroupBy) -> list[int]:
         """Number of the event, of the base."""
         first = np.full(groups.count, -1)
         changed = np.flatnonzero(groups.frame["changed"])[::-1]

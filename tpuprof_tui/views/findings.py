@@ -36,7 +36,7 @@ def can_be_asked(rule: Rule, query: Query) -> bool:
     profile = query.profile
     complete = rule.sees != "complete" or not profile.is_fragmentary
     return complete and all(
-        profile.timed and profile.instructions and query.span > 0 if need == TIMES else profile.has(need)
+        profile.timed and profile.event_count and query.span > 0 if need == TIMES else profile.has(need)
         for need in rule.needs
     )
 
@@ -70,7 +70,7 @@ def _bounded(query: Query, rule: Rule) -> Iterator[Finding]:
         if rule.confidence != "measured" and found.confidence == "measured":
             found = replace(found, confidence=rule.confidence)
         if found.gain is not None:
-            bounds = [most_to_win(query, rule.wins, found.group)] if query.profile.instructions else []
+            bounds = [most_to_win(query, rule.wins, found.group)] if query.profile.event_count else []
             gain = min(found.gain, *bounds, *([found.whole] if found.whole else []))
             if found.whole is None and gain < least:
                 continue

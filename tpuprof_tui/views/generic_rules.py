@@ -10,8 +10,8 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tpuprof_tui.analysis.findings.top_events import best_rows, exposed_score, slow_score, wait_score
-from tpuprof_tui.analysis.findings.unit_pauses import longest_pauses
+from tpuprof_tui.analysis.evidence.top_events import best_rows, exposed_score, slow_score, wait_score
+from tpuprof_tui.analysis.evidence.unit_pauses import longest_pauses
 from tpuprof_tui.analysis.pivot import count_true, key, pivot, rows, total
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.cell_texts import text_of

@@ -55,7 +55,7 @@ def info_record(profile: Profile, *, limit: int | None = None, offset: int = 0) 
         "wall_clock": begun,
         "tail_offset_ns": profile.tail_offset_ns,
         "pmu_tail_ns": profile.tail_ns,
-        "instructions": profile.instructions,
+        "instructions": profile.event_count,
         "kernel_launches": len(profile.scopes),
         "lanes": _lane_records(profile, rows),
         **({"counters": counters} if counters else {}),
@@ -127,7 +127,7 @@ def _as_int(value: float) -> int | float | None:
 
 def memory_record(profile: Profile) -> dict[str, Any]:
     """Bytes of columns held as arrays, by kind of lane, and most that the process held with the first screen."""
-    from .screen import first_screen  # loads what only this asks for
+    from .summary_views import first_screen  # loads what only this asks for
 
     first_screen(profile)
     columns: dict[str, int] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tpuprof_tui.analysis.findings.problem_rows import by_severity, damages, lane_of
+from tpuprof_tui.analysis.evidence.problem_rows import by_severity, damages, lane_of
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.state import Scope
 

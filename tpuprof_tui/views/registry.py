@@ -11,7 +11,7 @@ from tpuprof_tui.errors import UsageError
 from tpuprof_tui.model.view import View
 from tpuprof_tui.model.vocabulary import NAMES, Vocabulary, import_entry
 
-from .answer import Answer, Fact, Missing, plain
+from .answer import Answer, Fact, Missing, plain_value
 from .workers import FIGURES
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ GENERIC: Final = (
     View("findings", "Findings", "What is worth a look, by the time that could be saved.",
          f"{_HERE}.findings:findings_view", place="first", compared=False),
     View("critical_path", "Critical path", "The longest chain of {events} and gaps, and the gain from speeding it up.",
-         f"{_HERE}.critical:critical", in_summary=False, place="", compared=False),
+         f"{_HERE}.critical_path:critical", in_summary=False, place="", compared=False),
     View("bandwidth", "Bandwidth", "Bytes moved over time, by kind of {lane}.", f"{_HERE}.curves:bandwidth",
          in_summary=False, compared=False),
     View("durations", "Durations", "How long {events} of work took.", f"{_HERE}.curves:durations",
@@ -125,7 +125,7 @@ def figures_of(facts: Iterable[Fact]) -> dict[str, float]:
     """The facts that are amounts, by key, in their own units; of several workers the largest."""
     found: dict[str, float] = {}
     for fact in facts:
-        value = plain(fact.value)
+        value = plain_value(fact.value)
         # moments since 1970 are no amounts
         if isinstance(value, (int, float)) and not isinstance(value, bool) and fact.epoch_ns is None:
             found[fact.key] = max(found.get(fact.key, value), value)

@@ -16,7 +16,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from tpuprof_tui.analysis.events import column_of
-from tpuprof_tui.analysis.findings.pause_story import PauseStory, pause_story
+from tpuprof_tui.analysis.evidence.pause_story import PauseStory, pause_story
 from tpuprof_tui.analysis.pivot import Frame
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
@@ -99,12 +99,12 @@ def window_finding(
                    brief=brief)  # fmt: skip
 
 
-def with_story(found: Finding, query: Query, scope: Scope, start: int, end: int) -> Finding:
+def with_story(finding: Finding, query: Query, scope: Scope, start: int, end: int) -> Finding:
     """A finding about a pause (ns) of a unit with what explains it, in its text and evidence."""
     story = pause_story(query.session, scope, start, end)
-    told = found.text.removesuffix(".")
+    told = finding.text.removesuffix(".")
     text, brief = ("; ".join(filter(None, (told, why))) for why in story.texts(query.session))
-    return replace(found, text=f"{text}.", brief=f"{brief}.", evidence=found.evidence | story_record(query, story))
+    return replace(finding, text=f"{text}.", brief=f"{brief}.", evidence=finding.evidence | story_record(query, story))
 
 
 def story_record(query: Query, story: PauseStory) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from tpuprof_tui.analysis.findings.unit_pauses import longest_pauses, work_differences
+from tpuprof_tui.analysis.evidence.unit_pauses import longest_pauses, work_differences
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.analysis.totals.figures import LaneFigures, UnitFigures, lane_figures, unit_figures

@@ -23,24 +23,24 @@ WORKER: Final = Column("worker", "Worker")
 _Part = tuple[str, int, Table]
 
 
-def stack_workers(found: Sequence[tuple[str, Answer]], groups: Sequence[int]) -> Answer:
+def stack_workers(answers: Sequence[tuple[str, Answer]], groups: Sequence[int]) -> Answer:
     """Combines answers by worker name; a single one is returned unchanged.
 
     ``groups``: group id of each worker, the target of its row in the table of figures, which comes first.
     """
-    if len(found) == 1:
-        return found[0][1]
+    if len(answers) == 1:
+        return answers[0][1]
     tables: dict[str, list[_Part]] = {}
-    for (name, answer), group in zip(found, groups, strict=True):
+    for (name, answer), group in zip(answers, groups, strict=True):
         for table in answer.tables:
             tables.setdefault(table.key, []).append((name, group, table))
     return Answer(
         # people see the facts in the table of workers instead
-        facts=tuple(replace(fact, about=name, shown=False) for name, answer in found for fact in answer.facts),
-        tables=(*_figures(found, groups), *map(_stack_tables, tables.values())),
-        notes=tuple(dict.fromkeys(note for _, answer in found for note in answer.notes)),
-        missing=tuple(dict.fromkeys(each for _, answer in found for each in answer.missing)),
-        source=", ".join(dict.fromkeys(answer.source for _, answer in found if answer.source)),
+        facts=tuple(replace(fact, about=name, shown=False) for name, answer in answers for fact in answer.facts),
+        tables=(*_figures(answers, groups), *map(_stack_tables, tables.values())),
+        notes=tuple(dict.fromkeys(note for _, answer in answers for note in answer.notes)),
+        missing=tuple(dict.fromkeys(each for _, answer in answers for each in answer.missing)),
+        source=", ".join(dict.fromkeys(answer.source for _, answer in answers if answer.source)),
     )
 
 

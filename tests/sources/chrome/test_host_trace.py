@@ -21,7 +21,7 @@ from tpuprof_tui.model import Profile, Severity
 from tpuprof_tui.model.sublanes import nested_depths
 from tpuprof_tui.sources.chrome import inflate
 from tpuprof_tui.sources.chrome.columns import exact_ns
-from tpuprof_tui.sources.chrome.trace import read_host_trace
+from tpuprof_tui.sources.chrome.host_trace import read_host_trace
 from tpuprof_tui.sources.sophgo.read.host_trace import MARKS, with_host_trace
 
 HERE = Path(__file__).resolve().parent

@@ -10,7 +10,7 @@ from tpuprof_tui.model import Severity
 from tpuprof_tui.sources.sophgo.chips.chip import chip_by_name
 from tpuprof_tui.sources.sophgo.read.capture import align_cores, shift_core
 from tpuprof_tui.sources.sophgo.read.core_data import CoreData, EngineData
-from tpuprof_tui.sources.sophgo.read.problems import Report
+from tpuprof_tui.sources.sophgo.read.problems import Problems
 from tpuprof_tui.sources.sophgo.read.records.monitor import RecordStream
 
 _CHIP = chip_by_name("aks")
@@ -20,7 +20,7 @@ Ends = tuple[int, int | None, int | None]
 
 
 def _core(number: int, **engines: Ends) -> CoreData:
-    core = CoreData(number, f"core{number}", np.zeros(0, np.uint8), Report())
+    core = CoreData(number, f"core{number}", np.zeros(0, np.uint8), Problems())
     for name, (start, opening, closing) in engines.items():
         layout = _CHIP.records[name.lower() if name == "TIU" else "dma"]
         times = np.array([start, start + 100], np.int64)
@@ -31,7 +31,7 @@ def _core(number: int, **engines: Ends) -> CoreData:
 
 def _aligned(*cores: CoreData) -> tuple[list[dict[str, int]], list[tuple[Severity, int, str]]]:
     """First start of each engine of each core, and the problems: severity, core and a telling word."""
-    report = Report()
+    report = Problems()
     align_cores(list(cores), report)
     words = ("own clock", "closing pair", "aligned on GDMA", "aligned on SDMA")
     told = [
@@ -86,7 +86,7 @@ def test_where_no_engine_serves_all_each_core_uses_its_own() -> None:
 
 
 def test_what_lies_between_engines_that_nobody_has_both_of_is_not_known() -> None:
-    report = Report()
+    report = Problems()
     cores = [_core(0, TIU=(500, 400, None)), _core(1, SDMA=(8500, 8440, None))]
     align_cores(cores, report)
     assert cores[1].engines["SDMA"].stream.start.tolist() == [460, 560]
@@ -97,7 +97,7 @@ def test_what_lies_between_engines_that_nobody_has_both_of_is_not_known() -> Non
         _core(1, SDMA=(8500, 8440, None)),
         _core(2, TIU=(1, 2, None)),
     ]
-    report = Report()
+    report = Problems()
     align_cores(cores, report)
     (problem,) = report.problems(CORES)
     assert problem.done == ""

@@ -78,7 +78,7 @@ def test_every_command_has_its_time_and_layer(kept: Path) -> None:
                     row["bytes"] for row in rows if row["bytes"]
                 ]
             seen += len(rows)
-    assert seen == profile.instructions
+    assert seen == profile.event_count
     assert _dependencies(profile) > 50
 
 
@@ -130,9 +130,9 @@ def test_the_last_launch_of_two_models_is_read_once(tmp_path: Path) -> None:
 
 
 def test_recognised_whatever_it_is_called_and_by_each_file(kept: Path) -> None:
-    count = open_profile(kept).instructions
+    count = open_profile(kept).event_count
     for name in ("iter0.profile", "global.profile", "net_stat.sim"):
-        assert open_profile(kept / name).instructions == count
+        assert open_profile(kept / name).event_count == count
 
 
 @pytest.mark.parametrize("arch", ["3", "BM1684X", "bm1684x"])
@@ -155,7 +155,7 @@ def test_other_chips_are_refused_in_a_sentence(
         open_profile(folder)
     assert main(["info", str(folder)]) == 2
     assert capsys.readouterr().err.count("\n") == 1
-    assert open_profile(folder, chip="BM1684X").instructions
+    assert open_profile(folder, chip="BM1684X").event_count
     with pytest.raises(UnreadableError, match="AKS has no such folders"):
         open_profile(folder, chip="AKS")
 
@@ -293,7 +293,7 @@ def test_several_runs_follow_one_another(tmp_path: Path) -> None:
         (folder / f"iter{number}.profile").write_bytes(first[:20] + begin.to_bytes(8, "little") + first[28:])
     profile = open_profile(folder)
     assert "3 runs." in _what(profile)
-    assert profile.instructions == 3 * once.instructions
+    assert profile.event_count == 3 * once.event_count
     for lane, single in zip(profile.lanes, once.lanes, strict=True):
         runs = lane["start"].reshape(3, -1)
         assert (runs[1:] - runs[0] == [[5_000_000], [9_000_000]]).all()
@@ -350,7 +350,7 @@ def test_commands_without_records_are_listed_without_times(kept: Path) -> None:
     profile = open_profile(kept)
     assert not profile.timed
     assert "No hardware records" in _what(profile)
-    assert profile.instructions > whole.instructions
+    assert profile.event_count > whole.event_count
     lane, before = profile.lane("TIU", 0), whole.lane("TIU", 0)
     assert lane is not None
     assert before is not None
@@ -434,7 +434,7 @@ def test_every_record_is_where_it_was(name: str) -> None:
         if copies:
             assert _texts(profile, lane, "name") == [row["kind"] for row in mine]
         seen += len(mine)
-    assert seen == sum("start_us" in row for row in rows) == profile.instructions
+    assert seen == sum("start_us" in row for row in rows) == profile.event_count
     device = profile.device_part
     assert device.end_ns - device.start_ns == pytest.approx(first["model_us"] * 1000, abs=2)
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from tpuprof_tui.sources.sophgo.chips import chip as chips
+from tpuprof_tui.sources.sophgo.chips.bit_layout import ChipDataError, parse_fields, record_layout
 from tpuprof_tui.sources.sophgo.chips.chip import variant_direction
-from tpuprof_tui.sources.sophgo.chips.layout import ChipDataError, parse_fields, record_layout
 
 
 def the(name: str) -> chips.Chip:
@@ -211,10 +211,10 @@ def test_choosing_a_chip_reads_no_command_layouts() -> None:
         "from tpuprof_tui.sources.sophgo.chips import chip as chips\n"
         "from tpuprof_tui.sources.sophgo.read.commands import operation_counts, registers\n"
         "from tpuprof_tui.sources.sophgo.chips import commands\n"
-        "from tpuprof_tui.sources.sophgo.chips.layout import CATALOG\n"
+        "from tpuprof_tui.sources.sophgo.chips.bit_layout import CHIP_FILES\n"
         "chips.chip_by_arch('5').names('TIU').texts_of(3)\n"
-        "assert not CATALOG.read & {'common/layouts.json', 'common/models.json'}\n"
+        "assert not CHIP_FILES.read & {'common/layouts.json', 'common/models.json'}\n"
         "commands.command_table(chips.chip_by_arch('5'), 'TIU')\n"
-        "assert 'common/layouts.json' in CATALOG.read\n"
+        "assert 'common/layouts.json' in CHIP_FILES.read\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True)

@@ -15,7 +15,7 @@ from tpuprof_tui.sources.catalog import open_profile
 from tpuprof_tui.sources.sophgo.chips.chip import chip_by_name, chip_names, family_of
 from tpuprof_tui.sources.sophgo.files.instructions import write_instructions
 from tpuprof_tui.sources.sophgo.read.columns.figures import counter_columns
-from tpuprof_tui.sources.sophgo.read.problems import Report
+from tpuprof_tui.sources.sophgo.read.problems import Problems
 from tpuprof_tui.sources.sophgo.read.records.monitor import read_stream
 from tpuprof_tui.sources.sophgo.schema import COUNTERS, SCHEMA
 
@@ -26,7 +26,7 @@ ENGINES = {"tiu": "TIU", "dma": "GDMA", "cdma": "CDMA"}
 def stream_of(chip_name: str, family: str, data: bytes):
     chip = chip_by_name(chip_name)
     payload = np.frombuffer(data, np.uint8)
-    return read_stream([payload], [0], chip, ENGINES[family], Report())
+    return read_stream([payload], [0], chip, ENGINES[family], Problems())
 
 
 @pytest.mark.parametrize(("chip_name", "family"), LAYOUTS)

@@ -17,7 +17,7 @@ from profiles import make_lane, make_profile
 from tpuprof_tui.analysis.links.dependencies import find_dependencies
 from tpuprof_tui.model import Role
 from tpuprof_tui.sources.catalog import open_profile
-from tpuprof_tui.sources.sophgo.read.dependencies import Kind, inferred_barriers
+from tpuprof_tui.sources.sophgo.read.dependencies import LinkKind, inferred_barriers
 
 SAMPLES = Path(__file__).resolve().parents[3] / "samples"
 LINKED = ("dependencies", "dependencies_des", "dependencies_lost", "dependencies_bmodel", "dependencies_sdma",
@@ -57,7 +57,7 @@ def found_links(profile, links):
     return {
         (event_of(profile, links.waiter_lane[n], links.waiter_row[n]),
          event_of(profile, links.releaser_lane[n], links.releaser_row[n]))
-        for n in np.flatnonzero(links.links.kind != Kind.TOGETHER)
+        for n in np.flatnonzero(links.links.kind != LinkKind.TOGETHER)
     }  # fmt: skip
 
 
@@ -68,11 +68,11 @@ def test_all_links_of_a_capture_are_found_and_none_is_wrong(written, kind):
     expected = truth_links(truth)
     assert len(expected) > 500
     assert found_links(profile, links) == expected
-    told = links.links.kind != Kind.TOGETHER
+    told = links.links.kind != LinkKind.TOGETHER
     assert told.sum() == len(expected)
     # where a send or wait was lost, the others of its barrier still end together
     assert told.all() or kind == "dependencies_lost"
-    assert set(links.links.kind[told].tolist()) == {Kind.COMMAND, Kind.MESSAGE}
+    assert set(links.links.kind[told].tolist()) == {LinkKind.COMMAND, LinkKind.MESSAGE}
     assert links.slack_ns.min() >= 0
 
 
@@ -84,7 +84,7 @@ def test_sdma_waits_and_is_waited_for_by_message_alone(written):
     for pair in (("SDMA", "GDMA"), ("TIU", "SDMA"), ("SDMA", "TIU"), ("GDMA", "SDMA")):
         mine = (waiter == pair[0]) & (releaser == pair[1])
         assert mine.sum() > 20, pair
-        assert set(links.links.kind[mine].tolist()) == {Kind.MESSAGE}
+        assert set(links.links.kind[mine].tolist()) == {LinkKind.MESSAGE}
 
 
 def test_links_are_found_from_both_ends(written):
@@ -113,7 +113,7 @@ def test_barriers_are_guessed_from_times_as_messages_tell_them():
     told = dict(zip(waiters, releasers, strict=True))
     waits = sum(int((lane["role"] == Role.WAIT).sum()) for lane in profile.lanes)
     assert len(told) == waits == 108
-    assert set(links.links.kind.tolist()) == {Kind.MESSAGE}
+    assert set(links.links.kind.tolist()) == {LinkKind.MESSAGE}
     lane, row, by_lane, by_row = (each.tolist() for each in inferred_barriers(profile.lanes, profile.groups, []))
     # 12 more are of one core alone
     assert len(row) == 96
@@ -125,7 +125,7 @@ def test_barriers_are_guessed_from_times_as_messages_tell_them():
 def test_without_registers_barriers_are_guessed(written, kind, least):
     profile = written(kind)[0]
     links = find_dependencies(profile)
-    assert set(links.links.kind.tolist()) == set(links.links.guessed) == {Kind.TOGETHER}
+    assert set(links.links.kind.tolist()) == set(links.links.guessed) == {LinkKind.TOGETHER}
     assert len(links) >= least * sum(int((lane["role"] == Role.WAIT).sum()) for lane in profile.lanes)
 
 
@@ -279,10 +279,10 @@ def test_whatever_the_registers_hold_releasers_retire_in_time(events):
     for n in range(len(links)):
         waiter, releaser = profile.lanes[links.waiter_lane[n]], profile.lanes[links.releaser_lane[n]]
         row, by = links.waiter_row[n], links.releaser_row[n]
-        limit = waiter["start"][row] if links.links.kind[n] == Kind.COMMAND else waiter["end"][row]
+        limit = waiter["start"][row] if links.links.kind[n] == LinkKind.COMMAND else waiter["end"][row]
         assert releaser["end"][by] <= limit
         assert links.slack_ns[n] == limit - releaser["end"][by]
-        if links.links.kind[n] == Kind.COMMAND:
+        if links.links.kind[n] == LinkKind.COMMAND:
             assert releaser["command_id"][by] == waiter["depends_on"][row]
         else:
             assert releaser["message"][by] == waiter["message"][row]

@@ -17,7 +17,7 @@ from tpuprof_tui.model import Profile, Severity
 from tpuprof_tui.sources.catalog import open_profile
 from tpuprof_tui.sources.sophgo.read.commands.command_table import CommandStream
 from tpuprof_tui.sources.sophgo.read.commands.nodes import match_nodes_to_streams
-from tpuprof_tui.sources.sophgo.read.dependencies import Kind
+from tpuprof_tui.sources.sophgo.read.dependencies import LinkKind
 
 
 def _stream(count: int, *, only_ends: bool = False) -> CommandStream:
@@ -52,7 +52,7 @@ def test_every_command_that_names_one_to_wait_for_has_its_link(tmp_path: Path, n
     waiters = sum(int((lane["depends_on"] > 0).sum()) for lane in profile.lanes if lane.kind in ("TIU", "GDMA"))
     links = find_dependencies(profile)
     assert waiters > 100
-    assert int((links.links.kind == Kind.COMMAND).sum()) == waiters
+    assert int((links.links.kind == LinkKind.COMMAND).sum()) == waiters
 
 
 def test_an_id_that_is_not_enabled_is_not_waited_for(tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_a_node_that_claims_another_number_is_told_and_the_stream_taken(tmp_path
 
 def test_a_stream_without_a_node_is_told(tmp_path: Path) -> None:
     path = compiled(RECORDED[0], tmp_path)
-    whole = open_profile(path).instructions
+    whole = open_profile(path).event_count
     file = path / "cdmlib0_0.profile"
     data = file.read_bytes()
     at = 0
@@ -148,7 +148,7 @@ def test_a_stream_without_a_node_is_told(tmp_path: Path) -> None:
         write_block(more, 13, length, [data[at + 8 : at + 8 + length]])
     profile = open_profile(path)
     assert _said(profile) == ["Streams of TIU commands that no DES node announces."]
-    assert profile.instructions == whole
+    assert profile.event_count == whole
 
 
 def test_a_compiled_model_that_lost_its_nodes_keeps_its_streams_without_the_pairs_before_them(tmp_path: Path) -> None:

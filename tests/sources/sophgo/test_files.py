@@ -28,16 +28,16 @@ from tpuprof_tui.sources.sophgo.read.files import (
     read_settings,
     walk_blocks,
 )
-from tpuprof_tui.sources.sophgo.read.problems import Report
+from tpuprof_tui.sources.sophgo.read.problems import Problems
 
 # -- names -----------------------------------------------------------------
 
 
-def _listed(directory: Path, *names: str) -> tuple[dict[int, str], dict[int, str], Report]:
+def _listed(directory: Path, *names: str) -> tuple[dict[int, str], dict[int, str], Problems]:
     directory.mkdir(exist_ok=True)
     for name in names:
         (directory / name).write_bytes(b"")
-    chip, report = chip_by_name("aks"), Report()
+    chip, report = chip_by_name("aks"), Problems()
     assert chip is not None
     cores, ports = list_files(directory, report, replace(chip, core_count=1 << 12, cdma_ports=1 << 12))
     cores = {number: path.name for number, path in cores}
@@ -130,7 +130,7 @@ def test_only_a_directory_with_such_files_is_a_capture(tmp_path: Path) -> None:
 
 def test_what_is_no_regular_file_is_not_read(tmp_path: Path) -> None:
     (tmp_path / "directory").mkdir()
-    report = Report()
+    report = Problems()
     assert len(read_bytes(tmp_path / "directory", report)) == 0
     assert len(read_bytes(tmp_path / "missing", report)) == 0
     assert [problem.severity for problem in report.problems(CORES)] == [Severity.ERROR] * 2
@@ -140,7 +140,7 @@ def test_the_bytes_are_a_copy_of_the_file(tmp_path: Path) -> None:
     """A map of a file that is rewritten would kill the process."""
     path = tmp_path / "cdmlib0_0.profile"
     path.write_bytes(bytes(range(256)) * 40)
-    data = read_bytes(path, Report())
+    data = read_bytes(path, Problems())
     path.write_bytes(b"")
     assert data.tobytes() == bytes(range(256)) * 40
 
@@ -151,8 +151,8 @@ _KINDS = st.sampled_from([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16,
 _BLOCKS = st.lists(st.tuples(_KINDS, st.binary(max_size=40)), max_size=8)
 
 
-def _walk(data: bytes) -> tuple[list[tuple[int, bytes]], Report]:
-    report = Report("f", 3)
+def _walk(data: bytes) -> tuple[list[tuple[int, bytes]], Problems]:
+    report = Problems("f", 3)
     found = walk_blocks(np.frombuffer(data, np.uint8), report)
     return [(block.kind, data[block.offset : block.offset + block.length]) for block in found], report
 
@@ -213,7 +213,7 @@ def test_a_block_that_claims_too_much_costs_no_block_behind_it(kind: int, claim:
 @raw.FIXED
 @given(st.binary(max_size=300))
 def test_any_bytes_walk_to_blocks_inside_the_file(data: bytes) -> None:
-    report = Report()
+    report = Problems()
     blocks = walk_blocks(np.frombuffer(data, np.uint8), report)
     end = 0
     for block in blocks:
@@ -229,7 +229,7 @@ def test_zeros_are_skipped_at_once_and_counted(zeros: int) -> None:
     """As a full disk or a hole leaves them: a step for each eight would take minutes for a gigabyte."""
     data = np.zeros(28 + zeros, np.uint8)
     data[:28] = np.frombuffer(raw.block(1, b"x" * 20), np.uint8)
-    report = Report()
+    report = Problems()
     assert [block.offset for block in walk_blocks(data, report)] == [8]
     found = [(problem.what, problem.offset, problem.count) for problem in report.problems(CORES)]
     assert found[0] == ("Block of unknown type 0.", 28, zeros // 8)
@@ -260,10 +260,10 @@ def test_ten_thousand_broken_lengths_are_linear() -> None:
 # -- settings --------------------------------------------------------------
 
 
-def _settings(tmp_path: Path, text: str | bytes) -> tuple[Settings, Report]:
+def _settings(tmp_path: Path, text: str | bytes) -> tuple[Settings, Problems]:
     path = tmp_path / "global.profile"
     path.write_bytes(text if isinstance(text, bytes) else text.encode("utf-8"))
-    report = Report()
+    report = Problems()
     return read_settings(path, report), report
 
 
@@ -321,7 +321,7 @@ def test_no_settings_raise(tmp_path_factory: pytest.TempPathFactory, data: bytes
 
 
 def test_without_the_file_everything_is_unknown() -> None:
-    report = Report()
+    report = Problems()
     assert read_settings(None, report) == Settings()
     assert [problem.severity for problem in report.problems(CORES)] == [Severity.WARNING]
 
@@ -329,10 +329,10 @@ def test_without_the_file_everything_is_unknown() -> None:
 # -- as many as the chip has --------------------------------------------------
 
 
-def _limited(directory: Path) -> tuple[list[int], list[int], Report]:
+def _limited(directory: Path) -> tuple[list[int], list[int], Problems]:
     chip = chip_by_name("aks")
     assert chip is not None
-    report = Report()
+    report = Problems()
     cores, ports = list_files(directory, report, chip)
     return [number for number, _ in cores], [number for number, _ in ports], report
 

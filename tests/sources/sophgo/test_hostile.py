@@ -304,4 +304,4 @@ def test_empty_files_are_cores_that_did_nothing(tmp_path: Path) -> None:
     path = raw.write_capture(tmp_path, {0: b"", 3: b""}, cdma0_2=b"")
     profile = open_profile(path)
     assert (profile.lanes, profile.groups.numbers, profile.numbers_in("ports")) == ((), (0, 3), ())
-    assert profile.instructions == 0
+    assert profile.event_count == 0

@@ -10,9 +10,9 @@ from written_captures import capture
 
 from tpuprof_tui.model import INT_MISSING, Role
 from tpuprof_tui.sources.catalog import open_profile
+from tpuprof_tui.sources.sophgo.chips.bit_layout import ChipDataError
 from tpuprof_tui.sources.sophgo.chips.chip import chip_by_name, chip_names, formula
 from tpuprof_tui.sources.sophgo.chips.commands import command_table, has_commands
-from tpuprof_tui.sources.sophgo.chips.layout import ChipDataError
 from tpuprof_tui.sources.sophgo.read.commands.lane_registers import LaneRegisters, dependency_in, message_in
 from tpuprof_tui.sources.sophgo.read.commands.registers import decode
 from tpuprof_tui.sources.sophgo.schema import SCHEMA

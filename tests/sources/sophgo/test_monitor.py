@@ -15,7 +15,7 @@ from profiles import CORES
 from tpuprof_tui.model import Severity
 from tpuprof_tui.sources.sophgo.chips.chip import chip_by_name
 from tpuprof_tui.sources.sophgo.read.ports import unwrapped_port
-from tpuprof_tui.sources.sophgo.read.problems import Report
+from tpuprof_tui.sources.sophgo.read.problems import Problems
 from tpuprof_tui.sources.sophgo.read.records.monitor import RecordStream, in_order, read_stream, to_ns, unwrapped_ids
 
 _WRAP = 1 << 32
@@ -34,11 +34,11 @@ def _stream(engine: str, records: Records, *, system: int = 0) -> RecordStream:
     else:
         parts = [_RECORDS[engine](*item, 0 if place < system else 64) for place, item in enumerate(records)]  # type: ignore[operator]
     payload = np.frombuffer(b"".join(parts), np.uint8)
-    return read_stream([payload], [0], _CHIP, engine, Report())
+    return read_stream([payload], [0], _CHIP, engine, Problems())
 
 
-def _order(stream: RecordStream) -> tuple[RecordStream, Report]:
-    report = Report()
+def _order(stream: RecordStream) -> tuple[RecordStream, Problems]:
+    report = Problems()
     return in_order(stream, _CHIP, report), report
 
 
@@ -196,7 +196,7 @@ def test_a_port_record_from_before_a_wrap_may_be_written_behind_it(before: int, 
     """Ports are full duplex: a long receive is written when it ends, behind what started after the wrap."""
     records = [(_WRAP - before - 500, _WRAP - before - 400, 1), (_WRAP + after, _WRAP + after + 9, 3),
                (_WRAP - before, _WRAP + after + 20, 2), (_WRAP + after + 30, _WRAP + after + 50, 4)]  # fmt: skip
-    stream = unwrapped_port(_stream("CDMA", records), Report())
+    stream = unwrapped_port(_stream("CDMA", records), Problems())
     _assert_times(stream, records)
 
 
@@ -206,7 +206,7 @@ def test_port_records_may_overlap_freely(base: int, steps: list[tuple[int, int, 
     starts = list(accumulate((gap for gap, _, _ in steps), initial=base))
     records = [(start, start + length, 1 + number) for number, (start, (_, length, _)) in
                enumerate(zip(starts, steps, strict=False))]  # fmt: skip
-    stream = unwrapped_port(_stream("CDMA", records), Report())
+    stream = unwrapped_port(_stream("CDMA", records), Problems())
     _assert_times(stream, records)
 
 
@@ -259,7 +259,7 @@ def test_cycles_become_ns_by_rounding_half_to_even(mhz: int, starts: list[int]) 
 @pytest.mark.parametrize("rest", [1, 9])
 def test_a_partial_record_is_dropped_and_named(engine: str, rest: int) -> None:
     record = _RECORDS[engine](5, 9, 3)
-    report = Report(core=4)
+    report = Problems(core=4)
     payload = np.frombuffer(record * 2 + bytes(rest), np.uint8)
     stream = read_stream([payload], [800], _CHIP, engine, report)
     assert stream.id.tolist() == [3, 3]
@@ -272,7 +272,7 @@ def test_several_blocks_of_one_engine_are_one_dump() -> None:
     records = _with_opening(_WRAP - 2_000, [(300, 200)] * 9)
     parts = [np.frombuffer(b"".join(raw.tiu_record(*item, place < 2) for item in part), np.uint8)
              for place, part in ((0, records[:2]), (2, records[2:7]), (7, records[7:]))]  # fmt: skip
-    report = Report()
+    report = Problems()
     stream = read_stream(parts, [0, 100, 200], _CHIP, "TIU", report)
     _assert_times(_order(stream)[0], records)
     assert [problem.severity for problem in report.problems(CORES)] == [Severity.NOTE]

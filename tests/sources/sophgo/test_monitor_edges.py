@@ -10,7 +10,7 @@ from profiles import CORES
 from tpuprof_tui.model import Severity
 from tpuprof_tui.sources.sophgo.chips.chip import chip_by_name
 from tpuprof_tui.sources.sophgo.read.ports import unwrapped_port
-from tpuprof_tui.sources.sophgo.read.problems import Report
+from tpuprof_tui.sources.sophgo.read.problems import Problems
 from tpuprof_tui.sources.sophgo.read.records.monitor import (
     RecordStream,
     begins_with_preamble,
@@ -37,18 +37,18 @@ def _bytes(engine: str, records: Records, system: int = 0) -> np.ndarray:
 
 def _read(
     engine: str, *blocks: Records, system: int = 0, port: int = -1, core: int = -1
-) -> tuple[RecordStream, Report]:
+) -> tuple[RecordStream, Problems]:
     report, payloads = (
-        Report("f", core),
+        Problems("f", core),
         [_bytes(engine, block, system if not place else 0) for place, block in enumerate(blocks)],
     )
     offsets = [1000 * (1 + place) for place in range(len(blocks))]
     return read_stream(payloads, offsets, _CHIP, engine, report, port), report
 
 
-def _ordered(engine: str, records: Records, system: int = 0) -> tuple[RecordStream, Report]:
+def _ordered(engine: str, records: Records, system: int = 0) -> tuple[RecordStream, Problems]:
     stream, _ = _read(engine, records, system=system)
-    report = Report()
+    report = Problems()
     return in_order(stream, _CHIP, report), report
 
 
@@ -56,7 +56,7 @@ def _ordered(engine: str, records: Records, system: int = 0) -> tuple[RecordStre
 
 
 def test_a_stream_says_whose_it_is_and_what_is_missing() -> None:
-    report = Report()
+    report = Problems()
     stream = read_stream([_bytes("TIU", [(5, 9, 3)])], [0], _CHIP, "TIU", report)
     assert (stream.port, stream.label, stream.lapped, stream.left_out) == (-1, "TIU", False, 0)
     assert stream.cycles is None
@@ -66,7 +66,7 @@ def test_a_stream_says_whose_it_is_and_what_is_missing() -> None:
 
 def test_records_know_where_they_lie() -> None:
     data = np.concatenate([np.zeros(24, np.uint8), _bytes("TIU", [(10 * n, 10 * n + 5, n) for n in range(6)])])
-    stream = read_stream([data[24:]], [24], _CHIP, "TIU", Report())
+    stream = read_stream([data[24:]], [24], _CHIP, "TIU", Problems())
     assert [stream.byte_offset(data, row) for row in (0, 1, 5)] == [24, 40, 104]
     assert stream.take(slice(2, 5)).byte_offset(data, 1) == 24 + 16 * 3
     assert stream.take(np.array([4, 1])).byte_offset(data, 0) == 24 + 16 * 4
@@ -97,7 +97,7 @@ def test_the_lane_of_such_a_record_is_named(engine: str, port: int, lane: str) -
     data = _bytes(engine, records).copy()
     size = len(data) // 40
     data[size * 7 : size * 8] = 0xFF
-    report = Report()
+    report = Problems()
     stream = read_stream([data], [800], _CHIP, engine, report, port)
     assert stream.left_out == 1
     assert [(problem.lane, problem.offset) for problem in report.problems(CORES)] == [(lane, 800 + size * 7)]
@@ -110,7 +110,7 @@ def test_bytes_too_many_are_looked_for_where_records_follow_one_another(port: in
     data = _bytes(engine, [(1000 * n, 1000 * n + 900, n) for n in range(60)]).tobytes()
     size = len(data) // 60
     data = data[: 20 * size] + b"\xa7" * 4 + data[20 * size :]
-    report = Report()
+    report = Problems()
     stream = read_stream([np.frombuffer(data, np.uint8)], [800], _CHIP, engine, report, port)
     (problem, *others) = report.problems(CORES)
     assert ("separated" in problem.what) == found
@@ -187,7 +187,7 @@ def test_how_far_back_is_a_wrap(step: int, lift: int, told: int) -> None:
 def test_a_port_record_may_not_have_ended_long_before_the_one_ahead_began(step: int, lift: int, told: int) -> None:
     first = 3 << 30 if step < 0 else 1000
     stream, _ = _read("CDMA", [(first, first + 10, 1), (first + step, first + step + 10, 2)], port=1)
-    report = Report()
+    report = Problems()
     stream = unwrapped_port(stream, report)
     assert int(stream.start[1] - stream.start[0]) == step + lift
     assert [problem.severity for problem in report.problems(CORES)] == [Severity.WARNING] * told
@@ -197,7 +197,7 @@ def test_what_began_before_a_wrap_stays_before_it() -> None:
     """And what follows is lifted again."""
     starts = [_WRAP - 100, _WRAP + 50, _WRAP - 60, _WRAP + 70, 2 * _WRAP - 10, 2 * _WRAP + 5]
     stream, _ = _read("CDMA", [(start, start + 30, number) for number, start in enumerate(starts)], port=1)
-    stream = unwrapped_port(stream, Report())
+    stream = unwrapped_port(stream, Problems())
     # a pause of nearly a whole turn cannot be told from a step back
     assert (stream.start - stream.start[0] + starts[0]).tolist()[:4] == starts[:4]
     assert (stream.end - stream.start).tolist() == [30] * 6
@@ -212,7 +212,7 @@ def test_few_records_are_in_order(count: int) -> None:
     assert report.problems(CORES) == ()
     assert np.array_equal(np.diff(stream.start), [15] * (count - 1 if count else 0))
     assert (stream.end - stream.start).tolist() == [12] * count
-    assert len(unwrapped_port(_read("CDMA", records, port=1)[0], Report())) == count
+    assert len(unwrapped_port(_read("CDMA", records, port=1)[0], Problems())) == count
 
 
 # -- rings -------------------------------------------------------------------

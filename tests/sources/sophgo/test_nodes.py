@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tpuprof_tui.model import Severity
 from tpuprof_tui.sources.sophgo.read.commands.command_table import Commands, Mode, NodeRules, NodeStream
 from tpuprof_tui.sources.sophgo.read.commands.nodes import decode_nodes
-from tpuprof_tui.sources.sophgo.read.problems import Report
+from tpuprof_tui.sources.sophgo.read.problems import Problems
 
 _AKS = {0: "TIU", 1: "GDMA", 2: "HAU", 3: "SDMA", 4: "CDMA", 5: "VSDMA"}
 _AKSV = {0: "TIU", 1: "GDMA", 2: "SDMA", 3: "CDMA", 4: "VSDMA"}
@@ -24,8 +24,8 @@ _AKS_RULES = NodeRules(_AKS, None, {}, 11, 10_000)
 _AKSV_RULES = NodeRules(_AKSV, 4, _FILL, 10, 10_000)
 
 
-def _decode(words: list[int], rules: NodeRules = _AKS_RULES) -> tuple[NodeStream, Report]:
-    report = Report("f", 0)
+def _decode(words: list[int], rules: NodeRules = _AKS_RULES) -> tuple[NodeStream, Problems]:
+    report = Problems("f", 0)
     return decode_nodes(np.array(words, "<u4"), rules, report, 100), report
 
 

@@ -10,9 +10,9 @@ import pytest
 from encoded_commands import index_of, the
 from operations_oracle import Oracle
 
+from tpuprof_tui.sources.sophgo.chips.bit_layout import ChipDataError
 from tpuprof_tui.sources.sophgo.chips.chip import Chip, chip_names
 from tpuprof_tui.sources.sophgo.chips.commands import Operation, command_table
-from tpuprof_tui.sources.sophgo.chips.layout import ChipDataError
 from tpuprof_tui.sources.sophgo.read.commands import operation_counts as operations
 from tpuprof_tui.sources.sophgo.read.commands import registers
 

@@ -7,7 +7,7 @@ import pytest
 import raw_bytes as raw
 
 from tpuprof_tui.sources.sophgo.chips.chip import chip_by_name
-from tpuprof_tui.sources.sophgo.read.problems import Report
+from tpuprof_tui.sources.sophgo.read.problems import Problems
 from tpuprof_tui.sources.sophgo.read.records.monitor import RecordStream, begins_with_preamble, markers_at, read_stream
 
 _CHIP = chip_by_name("aks")
@@ -24,7 +24,7 @@ def _stream(ids: str, engine: str = "TIU") -> RecordStream:
             (raw.tiu_record if engine == "TIU" else raw.dma_record)(100 * place, 100 * place + 50, number, *more)
         )
     payload = np.frombuffer(b"".join(parts), np.uint8)
-    return read_stream([payload], [0], _CHIP, engine, Report())
+    return read_stream([payload], [0], _CHIP, engine, Problems())
 
 
 @pytest.mark.parametrize("engine", ["TIU", "GDMA"])

@@ -13,11 +13,11 @@ from profiles import CORES, session_of
 from written_captures import capture
 
 from tpuprof_tui import open_profile
-from tpuprof_tui.analysis.findings.problem_rows import Damage, damages
+from tpuprof_tui.analysis.evidence.problem_rows import Damage, damages
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.formats.units import exact_time
 from tpuprof_tui.model import Problem, Profile, Severity
-from tpuprof_tui.sources.sophgo.read.problems import Report
+from tpuprof_tui.sources.sophgo.read.problems import Problems
 
 SAMPLES = Path(__file__).parents[3] / "samples"
 LOST = "commands without a record"
@@ -141,7 +141,7 @@ def test_what_harms_nothing_leads_nowhere():
 
 
 def test_records_of_one_problem_found_twice_are_joined():
-    first, second = Report(), Report()
+    first, second = Problems(), Problems()
     first.warning("Odd.", core=1, lane="TIU", records=np.array([4, 7]))
     second.warning("Odd.", core=1, lane="TIU", records=np.array([2]))
     second.note("Elsewhere.", core=2, lane="TIU", records=np.array([1]))

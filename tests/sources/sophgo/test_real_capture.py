@@ -35,7 +35,7 @@ def _beside(ending: str) -> Path:
 def test_no_problem_and_the_length_of_the_model() -> None:
     device = _profile().device_part
     assert _profile().problems == ()
-    assert (device.end_ns - device.start_ns, device.instructions) == (133_158, 242)
+    assert (device.end_ns - device.start_ns, device.event_count) == (133_158, 242)
 
 
 def test_every_instruction_is_the_converter_s() -> None:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from encoded_commands import index_of, packed, the, with_header
 
+from tpuprof_tui.sources.sophgo.chips.bit_layout import ChipDataError
 from tpuprof_tui.sources.sophgo.chips.commands import command_table, table_from_data
-from tpuprof_tui.sources.sophgo.chips.layout import ChipDataError
 from tpuprof_tui.sources.sophgo.read.commands import registers
 
 

@@ -22,7 +22,7 @@ from tpuprof_tui.model import INT_MISSING, Profile, Role
 from tpuprof_tui.sources.catalog import open_profile
 from tpuprof_tui.sources.sophgo.files.instructions import write_instructions
 from tpuprof_tui.views.info import info_record
-from tpuprof_tui.views.pages import summary_report
+from tpuprof_tui.views.text_pages import summary_report
 
 _EXPECTED = "No hardware records: 3 launches; TIU 72, GDMA 18, SDMA 3 commands without times."
 
@@ -139,7 +139,7 @@ def test_a_claim_is_held_against_the_bytes_that_are_there(tmp_path: Path) -> Non
     words = struct.pack("<2I", 8 | 0x40 << 7, 0x7FFFFFFF)  # a TIU node, and nothing that it could be of
     (path / "cdmlib0_0.profile").write_bytes(struct.pack("<II", 5, len(words)) + words)
     found = open_profile(path)
-    assert found.instructions == 0
+    assert found.event_count == 0
     assert any("claims 2147483647 commands" in problem.what for problem in found.problems)
     whole = open_profile(capture("compiled_no_pmu"))
     assert not any("claims" in problem.what for problem in whole.problems)

@@ -39,7 +39,7 @@ def _case(name: str, parent: Path, **more: Any) -> tuple[Path, Truth, Leave]:
     written = write_capture(options, parent)
     truth = read_truth(parent / f"{name}.truth.json")
     shift = tuple(lane for allowed in options.allow for lane in _SHIFTS.get(allowed, ()))
-    unbound = truth.instructions if "unbound" in options.allow else 0
+    unbound = truth.event_count if "unbound" in options.allow else 0
     native = options.chip_name in ("AKS", "AKSV")
     if options.bmodel and not native:  # nothing in such a capture happened on all cores at once
         shift = ("core",)

@@ -56,7 +56,7 @@ class Truth:
     copies: dict[int, Columns] = field(default_factory=dict)
 
     @property
-    def instructions(self) -> int:
+    def event_count(self) -> int:
         return sum(len(columns["op"]) for columns in self.lanes.values())
 
     @property

@@ -44,7 +44,7 @@ class LaneIndex(Struct, frozen=True, eq=False, weakref=True):
         return int(np.searchsorted(self.starts, end, side="right" if end >= self.last else "left"))
 
 
-class Cells(Struct, frozen=True, eq=False):
+class LaneCells(Struct, frozen=True, eq=False):
     """Contents of each of n cells of a lane."""
 
     #: busy, wait, sync: ns of work, waits and syncs inside the cell, int64.
@@ -82,7 +82,7 @@ def build_index(lane: Lane, arrays: MappedArrays | None = None, last: int = NEVE
                      ResultCache(arrays.release_pages))  # fmt: skip
 
 
-def cells(index: LaneIndex, edges: Ints) -> Cells:
+def cells(index: LaneIndex, edges: Ints) -> LaneCells:
     """Exact contents of the n cells between n + 1 ascending edges (ns), at any zoom; O(n log events).
 
     The sum of ``busy`` over the cells is ``index.work.between(edges[0], edges[-1])``; cells of no width are empty.
@@ -92,7 +92,7 @@ def cells(index: LaneIndex, edges: Ints) -> Cells:
     ended = np.searchsorted(index.sorted_ends, left, side="right")
     first = np.searchsorted(index.max_end, left, side="right")
     wide = right > left
-    return Cells(
+    return LaneCells(
         busy=np.diff(index.work.covered(edges)),
         wait=np.diff(index.wait.covered(edges)),
         sync=np.diff(index.sync.covered(edges)),

@@ -1,6 +1,6 @@
-"""Sorting the instructions of all lanes by a column, for the table and its export.
+"""Sorting the events of all lanes by a column, for the table and its export.
 
-Instructions are numbered across the lanes of a profile, lane by lane: ``offsets[lane] + row``.
+Events are numbered across the lanes of a profile, lane by lane: ``offsets[lane] + row``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Ints = npt.NDArray[np.int64]
 
 
 def lane_offsets(profile: Profile) -> Ints:
-    """Number of the first instruction of each lane, then the total count; int64, lanes + 1."""
+    """Number of the first event of each lane, then the total count; int64, lanes + 1."""
     offsets = np.zeros(len(profile.lanes) + 1, dtype=np.int64)
     np.cumsum([len(lane) for lane in profile.lanes], out=offsets[1:])
     return offsets
@@ -42,7 +42,7 @@ def unit_or_port(profile: Profile, lane: Lane, key: str) -> int:
 
 
 def lane_rows(profile: Profile, offsets: Ints, numbers: Ints) -> Iterator[tuple[Lane, Rows]]:
-    """Lanes that hold any of the (ascending) instruction numbers, with their rows: contiguous ones as slices."""
+    """Lanes that hold any of the (ascending) event numbers, with their rows: contiguous ones as slices."""
     bounds = np.searchsorted(numbers, offsets).tolist()
     for number, lane in enumerate(profile.lanes):
         first, last, offset = bounds[number], bounds[number + 1], int(offsets[number])

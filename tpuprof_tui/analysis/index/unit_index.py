@@ -21,7 +21,7 @@ from .lane_index import LaneIndex, build_index
 Array = npt.NDArray[Any]
 Result = TypeVar("Result")
 
-#: Number of instructions from which multiple threads pay off.
+#: Number of events from which multiple threads pay off.
 MANY = 2_000_000
 
 #: Columns that the figures of a unit need from what it submitted to other lanes.
@@ -70,7 +70,7 @@ def build_indexes(profile: Profile) -> Indexes:
 
 
 def _map(profile: Profile, function: Callable[..., Result], each: Iterable[Any]) -> list[Result]:
-    if profile.instructions < MANY:
+    if profile.event_count < MANY:
         return list(map(function, each))
     # lazy import: costs time at startup
     from concurrent.futures import ThreadPoolExecutor

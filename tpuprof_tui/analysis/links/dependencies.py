@@ -18,7 +18,7 @@ from ..index.lane_index import rows_between
 from ..selecting.session import Session
 
 I64 = npt.NDArray[np.int64]
-#: Maximum number of dependencies, each way, that the timeline marks for the selected instruction.
+#: Maximum number of dependencies, each way, that the timeline marks for the selected event.
 MARKED: Final = 64
 #: Kind of a dependency that only the times suggest.
 BY_TIME: Final = "time"
@@ -174,10 +174,10 @@ def likely_release(session: Session, number: int, row: int) -> Dependency | None
     return None if found is None else Dependency(BY_TIME, (number, row), found, start - latest, False, True, False)
 
 
-class LinkedInstruction(Struct, frozen=True):
-    """An instruction that released the selected one, or was released by it."""
+class LinkedEvent(Struct, frozen=True):
+    """An event that released the selected one, or was released by it."""
 
-    #: lane, row: The instruction.
+    #: lane, row: The event.
     lane: int
     row: int
     time: int  #: When it released the selected one (its last ns), or was released itself (for a wait: its last ns)
@@ -185,8 +185,8 @@ class LinkedInstruction(Struct, frozen=True):
     slack_ns: int  #: As in ``Dependencies``
 
 
-def linked_instructions(session: Session, lane: int, row: int) -> tuple[LinkedInstruction, ...]:
-    """The releasers of an instruction, then the instructions it released, each by slack; empty until computed.
+def linked_events(session: Session, lane: int, row: int) -> tuple[LinkedEvent, ...]:
+    """The releasers of an event, then the events it released, each by slack; empty until computed.
 
     O(log dependencies), and at most ``MARKED`` of each.
     """
@@ -198,9 +198,9 @@ def linked_instructions(session: Session, lane: int, row: int) -> tuple[LinkedIn
     found = []
     for each in before:
         start, end = session.span_of(*each.releaser)
-        found.append(LinkedInstruction(*each.releaser, max(end - 1, start), True, each.slack_ns))
+        found.append(LinkedEvent(*each.releaser, max(end - 1, start), True, each.slack_ns))
     for each in after:
         start, end = session.span_of(*each.waiter)
         time = max(end - 1, start) if each.ends else start
-        found.append(LinkedInstruction(*each.waiter, time, False, each.slack_ns))
+        found.append(LinkedEvent(*each.waiter, time, False, each.slack_ns))
     return tuple(found)

@@ -1,4 +1,4 @@
-"""Kernel launches as one lane per unit: each spans from the first start to the last end of its instructions."""
+"""Kernel launches as one lane per unit: each spans from the first start to the last end of its events."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from ..steps.launch_sequence import launch_lane
 def launches(session: Session, unit: int) -> LaneIndex:
     """The launches of a unit as a lane with columns ``kernel`` and ``scope``; empty if none are known.
 
-    O(instructions of the unit) the first time.
+    O(events of the unit) the first time.
     """
     return session.cache.get("launches", lambda: build_index(launch_lane(session.profile, unit)), unit)
 
 
 def launches_with(session: Session, filtered: Session, unit: int) -> LaneIndex:
-    """The launches of a unit that issued at least one instruction of ``filtered``, at their full length.
+    """The launches of a unit that issued at least one event of ``filtered``, at their full length.
 
-    ``filtered`` is the same capture, filtered. O(instructions of the unit) the first time.
+    ``filtered`` is the same capture, filtered. O(events of the unit) the first time.
     """
 
     def make() -> LaneIndex:

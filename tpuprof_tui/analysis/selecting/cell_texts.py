@@ -53,7 +53,7 @@ def column_texts(
 def row_texts(
     session: Session, columns: tuple[Column, ...], numbers: Ints, *, readable: bool = False
 ) -> list[list[str]]:  # fmt: skip
-    """Cell texts of some instructions: one list per instruction, in the order of ``numbers``."""
+    """Cell texts of some events: one list per event, in the order of ``numbers``."""
     texts: list[list[str]] = [[] for _ in range(len(numbers))]
     lanes = np.searchsorted(session.offsets, numbers, side="right") - 1
     for lane_number in uniques(lanes).tolist():

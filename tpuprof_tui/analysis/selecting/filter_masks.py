@@ -1,4 +1,4 @@
-"""Results of filters: a mask over all instructions, and a session restricted to those that pass."""
+"""Results of filters: a mask over all events, and a session restricted to those that pass."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _EAGER: Final = ("start", "end", "role", "sublane")
 
 
 class FilterResult(Struct, frozen=True, eq=False):
-    """The instructions that pass a filter."""
+    """The events that pass a filter."""
 
     text: str  #: The filter expression
-    unfiltered: Session  #: The session of all instructions
-    mask: Mask  #: bool, by instruction number
-    count: int  #: Number of instructions that pass
-    cache: ResultCache = field(default_factory=ResultCache)  #: Cache of results computed from these instructions alone
+    unfiltered: Session  #: The session of all events
+    mask: Mask  #: bool, by event number
+    count: int  #: Number of events that pass
+    cache: ResultCache = field(default_factory=ResultCache)  #: Cache of results computed from these events alone
 
     def lane(self, number: int) -> Mask:
         """Mask over the rows of a lane."""
@@ -35,9 +35,9 @@ class FilterResult(Struct, frozen=True, eq=False):
 
     @property
     def session(self) -> Session:
-        """The capture restricted to the instructions that pass: its figures and indexes follow the filter.
+        """The capture restricted to the events that pass: its figures and indexes follow the filter.
 
-        Its instructions are renumbered. Cached; O(instructions) the first time: call it from a worker thread.
+        Its events are renumbered. Cached; O(events) the first time: call it from a worker thread.
         """
         return self.cache.get("session", self._session)
 
@@ -59,7 +59,7 @@ class FilterResult(Struct, frozen=True, eq=False):
 
 
 def apply_filter(session: Session, text: str) -> FilterResult:
-    """The instructions that pass a filter, cached; raises FilterError. O(instructions) the first time."""
+    """The events that pass a filter, cached; raises FilterError. O(events) the first time."""
     return session.cache.get("passing", lambda: _apply_filter(session, text), text, limit=CACHED_FILTERS)
 
 
@@ -67,7 +67,7 @@ def _apply_filter(session: Session, text: str) -> FilterResult:
     from .filters import compile_filter  # lazy: commands without a filter start faster
 
     predicate = compile_filter(text, session.profile)
-    mask = np.empty(session.profile.instructions, np.bool_)
+    mask = np.empty(session.profile.event_count, np.bool_)
     for number, lane in enumerate(session.profile.lanes):
         mask[int(session.offsets[number]) : int(session.offsets[number + 1])] = predicate(lane)
     return FilterResult(text, session, mask, int(np.count_nonzero(mask)))
@@ -79,7 +79,7 @@ def is_filter_cached(session: Session, text: str) -> bool:
 
 
 def filtered_session(session: Session, text: str) -> Session:
-    """The session restricted by a filter; ``session`` itself without one. O(instructions) the first time."""
+    """The session restricted by a filter; ``session`` itself without one. O(events) the first time."""
     return apply_filter(session, text).session if text else session
 
 
@@ -91,7 +91,7 @@ def emptying_condition(session: Session, text: str) -> str:
     counts = [apply_filter(session, part).count for part in parts]
     if 0 in counts:
         return parts[counts.index(0)]
-    left = np.ones(session.profile.instructions, np.bool_)
+    left = np.ones(session.profile.event_count, np.bool_)
     for part in parts:
         left &= apply_filter(session, part).mask
         if not left.any():

@@ -36,7 +36,7 @@ Mask = npt.NDArray[np.bool_]
 #: Maps a lane to the mask of the rows that pass.
 Predicate = Callable[[Lane], Mask]
 
-#: Roles of instructions in figures; several may be named, separated by commas.
+#: Roles of events in figures; several may be named, separated by commas.
 _ROLES: Final = {"work": Role.WORK, "wait": Role.WAIT, "sync": Role.SYNC}
 _COMPARE: Final[dict[str, Callable[[npt.NDArray[np.float64], float], Mask]]] = {
     "=": lambda values, goal: values == goal,

@@ -1,4 +1,4 @@
-"""Session: a profile with its indexes, instruction numbers and cached results, computed when asked for."""
+"""Session: a profile with its indexes, event numbers and cached results, computed when asked for."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _OF_LANE: Final = ("engine", "core", "port", "duration")
 class Session(Struct, frozen=True, eq=False, dict=True, weakref=True):
     """A profile and the data that views derive from it once.
 
-    Instructions are numbered across all lanes: ``offsets[lane] + row``. Views hold such numbers, not rows of values.
+    Events are numbered across all lanes: ``offsets[lane] + row``. Views hold such numbers, not rows of values.
     """
 
     profile: Profile  #: The profile, as ``open_profile`` returns it
@@ -47,7 +47,7 @@ class Session(Struct, frozen=True, eq=False, dict=True, weakref=True):
 
     @cached_property
     def offsets(self) -> Ints:
-        """Number of the first instruction of each lane, then the total count; int64, lanes + 1."""
+        """Number of the first event of each lane, then the total count; int64, lanes + 1."""
         return self.cache.get("offsets", lambda: ordering.lane_offsets(self.profile))
 
     @cached_property
@@ -69,11 +69,11 @@ class Session(Struct, frozen=True, eq=False, dict=True, weakref=True):
         return tuple(sorted(columns, key=lambda column: (ranks.get(column.key, len(_FIRST)), not column.shown)))
 
     def number(self, lane: int, row: int) -> int:
-        """Number of the instruction in a row of a lane."""
+        """Number of the event in a row of a lane."""
         return int(self.offsets[lane]) + row
 
     def locate(self, number: int) -> tuple[int, int]:
-        """Lane and row of an instruction number."""
+        """Lane and row of an event number."""
         lane = int(np.searchsorted(self.offsets, number, side="right")) - 1
         return lane, number - int(self.offsets[lane])
 
@@ -101,7 +101,7 @@ class Session(Struct, frozen=True, eq=False, dict=True, weakref=True):
         return self.profile.title_of(self.profile.lanes[lane])
 
     def span_of(self, lane: int, row: int) -> tuple[int, int]:
-        """Start and end of an instruction, ns."""
+        """Start and end of an event, ns."""
         rows = slice(row, row + 1)
         events = self.profile.lanes[lane]
         return int(events.take("start", rows)[0]), int(events.take("end", rows)[0])
@@ -109,7 +109,7 @@ class Session(Struct, frozen=True, eq=False, dict=True, weakref=True):
     def clip_window(self, start: int, end: int, lane: int = -1, group: int = -1) -> tuple[int, int]:
         """Clips a window to the time that shares and sums refer to, in all panes.
 
-        The host starts before the device and ends after it: cores, ports and their lanes count only the device's time,
+        The host starts before the device and ends after it: units, ports and their lanes count only the device's time,
         a ``lane`` of the host the whole window. What one of several sessions recorded, a lane or a ``group``, counts
         only the time of that session.
         """
@@ -119,7 +119,7 @@ class Session(Struct, frozen=True, eq=False, dict=True, weakref=True):
         return start, max(min(end, last), start)
 
     def count_text(self, numbers: Ints) -> str:
-        """Describes the number of device instructions and of host slices among some instructions."""
+        """Describes the number of device events and of host slices among some events."""
         on_host = np.array([lane.on_host for lane in self.profile.lanes], np.bool_)
         if not on_host.any():
             return self.profile.vocabulary.event.of(len(numbers))

@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 #: Unit of a line of the timeline.
-LineUnit = Literal["engines", "cores"]
+LineUnit = Literal["lanes", "units"]
 #: Meaning of colours: ``operation``, ``kernel``, or the key of a share (``Vocabulary.shares``).
 Colouring = str
 #: Chart drawn below each lane; empty: none.
@@ -29,7 +29,7 @@ class Scope(Struct, frozen=True):
         return self.group < 0 and self.lane < 0
 
 
-class Selection(Struct, frozen=True):
+class SelectedItem(Struct, frozen=True):
     """The selection; each field narrows the one before."""
 
     group: int = -1  #: Id of the group, or of the selected lane's unit; -1: none
@@ -57,7 +57,7 @@ class Place(Struct, frozen=True):
     """A place in a profile as given on a command line; empty fields were not given."""
 
     range: str = ""  #: ``A..B``
-    core: int | None = None  #: Number of a unit
+    unit_number: int | None = None  #: Number of a unit
     group: str = ""  #: Name of a group or a lane
     filter: str = ""  #: A filter expression
     select: str = ""  #: An event as ``LANE:ROW``, the lane by title or index
@@ -74,17 +74,17 @@ class DisplayState(Struct, frozen=True):
     start: int
     end: int
     cursor: int
-    selection: Selection = Selection()  #: Shared by all panes
+    selection: SelectedItem = SelectedItem()  #: Shared by all panes
     scope: Scope = Scope()  #: Restriction of tree, timeline, table and summary
     sort: Sort = Sort()
-    in_window: bool = False  #: Whether the table is limited to instructions of the visible window
-    line_unit: LineUnit = "engines"  #: Whether a line of the timeline is an engine or a whole core
+    in_window: bool = False  #: Whether the table is limited to events of the visible window
+    line_unit: LineUnit = "lanes"  #: Whether a line of the timeline is a lane or a whole unit
     filter: str = ""  #: Filter expression of table and timeline; empty: none
     marks: tuple[tuple[str, int], ...] = ()  #: Marks: letter, time
     search: str = ""  #: Last search text; empty: none
     columns: tuple[str, ...] = ()  #: Keys of the table's columns in order; empty: the default ones
     percent: bool = False  #: Whether the table shows each duration as a share of the total
-    picked: tuple[int, ...] = ()  #: Numbers of the instructions picked in the table, in that order
+    picked: tuple[int, ...] = ()  #: Numbers of the events picked in the table, in that order
     range: tuple[int, int] | None = None  #: Start and end of the selected range of time; None: none
     #: The window that figures are of without a range, as zoom and pan keys set it; None: the whole profile. A cursor
     #: that scrolls moves the visible window alone.

@@ -244,10 +244,10 @@ def steps_of(session: Session) -> ProfileSteps:
     return session.cache.get("steps", find)
 
 
-def repeated_sequences(profile: Profile, found: ProfileSteps) -> tuple[RepeatedSequence, ...]:
+def repeated_sequences(profile: Profile, steps: ProfileSteps) -> tuple[RepeatedSequence, ...]:
     """All repeated sequences: for each group its steps, then nested repetitions. O(launches log launches)."""
     sequences: list[RepeatedSequence] = []
-    for cut in found.cuts:
+    for cut in steps.cuts:
         # a filtered profile may lack the unit
         for launched in launch_sequences(profile, [cut.unit]):
             levels = (cut.level, *levels_within(launched.code, cut.longest))

@@ -95,7 +95,7 @@ class StepTable(StepLengths, frozen=True, eq=False):
 
 def step_table(
     profile: Profile,
-    found: ProfileSteps,
+    steps: ProfileSteps,
     *,
     units: Collection[int] | None = None,
     lanes: Collection[int] | None = None,
@@ -110,9 +110,9 @@ def step_table(
         owners: Groups; on lanes outside them only the events that they submitted are counted. Empty: all events.
         indexes: Result of ``build_indexes`` for the profile, if available: used for steps that do not overlap.
     """
-    lengths = step_lengths(found)
+    lengths = step_lengths(steps)
     events, busy, compute, transfer, communication, exposed = _figures(
-        profile, found, profile.units if units is None else units, lanes, owners, indexes
+        profile, steps, profile.units if units is None else units, lanes, owners, indexes
     )[:, lengths.index]
     return StepTable(**asdict(lengths), events=events, busy=busy, compute=compute, transfer=transfer,
                      communication=communication, exposed=exposed)  # fmt: skip

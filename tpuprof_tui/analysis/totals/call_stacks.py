@@ -20,7 +20,7 @@ from tpuprof_tui.model import Lane, Profile
 from tpuprof_tui.model.intervals import positions_in_runs
 from tpuprof_tui.model.uniques import distinct, uniques
 
-from ..pivot import Frame, Groups
+from ..pivot import Frame, GroupBy
 from ..selecting.session import Session
 
 Ints = npt.NDArray[np.int64]
@@ -132,7 +132,7 @@ class _RowBuilder:
         """Appends work that no frame called: one row per distinct path of group, scope and name."""
         keys = self.labels.keys
         events = events.with_columns(None, **{key: self.labels.encode(key, events[key]) for key in keys})
-        paths = Groups(events, ("group", *keys))
+        paths = GroupBy(events, ("group", *keys))
         parent, *levels = (paths.values(key) for key in ("group", *keys))
         for key, label in zip(keys[:-1], levels, strict=False):
             # work without a kernel is attached directly to its group
@@ -146,7 +146,7 @@ def calling_names(session: Session, pattern: str = "") -> Ints:
     """By event: code of the name of the innermost frame that called it and whose name matches ``pattern``; -1: none."""
     frames = _frames_of(session)
     if frames is None:
-        return np.full(session.profile.instructions, -1, np.int64)
+        return np.full(session.profile.event_count, -1, np.int64)
     names, fits = session.profile.strings["name"], re.compile(pattern).match
     used = [code for code in uniques(frames.name).tolist() if fits(names[code])]
     none = len(frames.name)
@@ -174,9 +174,9 @@ def _frames_of(session: Session) -> _Frames | None:
 
 def _find_frames(session: Session) -> _Frames:
     profile, offsets = session.profile, session.offsets
-    at = np.full(profile.instructions, -1, np.int64)
+    at = np.full(profile.event_count, -1, np.int64)
     # by event: the innermost frame that it is or is nested in
-    inside = np.full(profile.instructions, -1, np.int64)
+    inside = np.full(profile.event_count, -1, np.int64)
     parts: list[tuple[Ints, ...]] = []
     count = 0
     for number, lane in enumerate(profile.lanes):
@@ -202,7 +202,7 @@ def _find_frames(session: Session) -> _Frames:
 
 def _callers(session: Session, inside: Ints) -> Ints:
     """By device event: the frame that called it, from the links of the host; the first kind of link that has one."""
-    profile, found = session.profile, np.full(session.profile.instructions, -1, np.int64)
+    profile, found = session.profile, np.full(session.profile.event_count, -1, np.int64)
     if profile.links is None:
         return found
     links = profile.links()

@@ -1,4 +1,4 @@
-"""Data of the summary's charts for a window: bandwidth over time by kind of engine, and the histogram of durations."""
+"""Data of the summary's charts for a window: bandwidth over time by kind of lane, and the histogram of durations."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ChartData(Struct, frozen=True, eq=False):
     start: int
     end: int
     bandwidth: dict[str, Floats]  #: By kind of lane, GB/s in each of ``BINS`` equal parts of the window, float64
-    #: Number of work instructions that start in the window, between neighbouring ``BOUNDS``, with a bin below the first
+    #: Number of work events that start in the window, between neighbouring ``BOUNDS``, with a bin below the first
     #: and one above the last; int64.
     durations: Ints
 
@@ -42,7 +42,7 @@ class ChartData(Struct, frozen=True, eq=False):
 def chart_data(indexes: Iterable[LaneIndex], start: int, end: int) -> ChartData:
     """Chart data of some lanes in a window; call it from a worker thread.
 
-    O(lanes x bins), plus O(instructions) of a lane the first time.
+    O(lanes x bins), plus O(events) of a lane the first time.
     """
     edges = edges_of(start, end, BINS)
     moved: dict[str, Floats] = {}

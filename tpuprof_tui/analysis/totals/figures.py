@@ -37,7 +37,7 @@ class LaneFigures(Struct, frozen=True):
     idle: int
     window: int  #: Length of the window, ns
     count: int  #: Number of events that start in the window
-    #: Bytes of work in the window (of an instruction at its edge the share inside); None: unknown.
+    #: Bytes of work in the window (of an event at its edge the share inside); None: unknown.
     bytes: int | None = None
     guessed: bool = False  #: Whether the distinction of work and wait is inferred
 
@@ -100,7 +100,7 @@ class Headline(Struct, frozen=True):
     #: Window of the figures: first start to last end on the device (on the host if it has none), or the selected part
     #: of that; of several sessions the sum.
     device_ns: int
-    instructions: int  #: Number of instructions that start in it
+    event_count: int  #: Number of events that start in it
     #: busiest, idlest: Units with the most and the least busy time (the first of equals).
     busiest: UnitFigures | None
     idlest: UnitFigures | None
@@ -111,10 +111,10 @@ class Headline(Struct, frozen=True):
     units: tuple[UnitFigures, ...]  #: Figures of each unit
 
     @classmethod
-    def of(cls, device_ns: int, instructions: int, units: Sequence[UnitFigures], guessed: bool) -> Headline:
+    def of(cls, device_ns: int, event_count: int, units: Sequence[UnitFigures], guessed: bool) -> Headline:
         """Chooses the units to name."""
         return cls(
-            device_ns=device_ns, instructions=instructions,
+            device_ns=device_ns, event_count=event_count,
             busiest=max(units, key=lambda unit: unit.busy, default=None),
             idlest=min(units, key=lambda unit: unit.busy, default=None),
             most_exposed=max(units, key=lambda unit: unit.exposed, default=None), guessed=guessed, units=tuple(units),
@@ -173,7 +173,7 @@ def unit_figures(session: Session, unit: int, start: int, end: int) -> UnitFigur
 
 
 def bytes_between(index: LaneIndex, start: int, end: int) -> int | None:
-    """Bytes of work in the window [start, end), for an instruction at its edge the share inside; None: unknown.
+    """Bytes of work in the window [start, end), for an event at its edge the share inside; None: unknown.
 
     O(blocks) after one pass over the lane; for a short lane O(rows in the window).
     """

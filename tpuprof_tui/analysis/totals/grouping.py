@@ -1,4 +1,4 @@
-"""Groups the instructions of the table by one or two columns, with a label, a filter and figures for each group."""
+"""Groups the events of the table by one or two columns, with a label, a filter and figures for each group."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tpuprof_tui.model.lane import Rows, row_numbers
 from ..events import numbers_shown
 from ..index.ordering import column_values, lane_rows
 from ..operation_names import renamed_operations
-from ..pivot import Frame, Groups, most, rows, total, total_known, weighted_mean
+from ..pivot import Frame, GroupBy, most, rows, total, total_known, weighted_mean
 from ..selecting.cell_texts import header_text, value_text
 from ..selecting.filters import text_condition
 from ..selecting.session import Ints, Session
@@ -31,7 +31,7 @@ from .work_sums import shares_of
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
 
-#: Instructions per chunk when searching for any name.
+#: Events per chunk when searching for any name.
 _CHUNK: Final = 65_536
 #: Above this number of distinct values, numbers are grouped into ranges.
 MANY: Final = 60
@@ -47,7 +47,7 @@ _LAST: Final = ("core", "engine", "step")
 
 
 class GroupTable(Struct, frozen=True, eq=False, dict=True):
-    """Groups of instructions by columns, by ascending values, missing values last; arrays of one length."""
+    """Groups of events by columns, by ascending values, missing values last; arrays of one length."""
 
     columns: tuple[Column, ...]  #: The columns
     parts: list[tuple[str, ...]]  #: Cleaned label of each group in each column
@@ -96,7 +96,7 @@ class GroupTable(Struct, frozen=True, eq=False, dict=True):
 
 
 def has_named_work(session: Session) -> bool:
-    """Whether any work has a name; a capture without commands names only waits. O(instructions) if none has."""
+    """Whether any work has a name; a capture without commands names only waits. O(events) if none has."""
     return any(
         bool(((lane.take("name", rows) >= 0) & (lane.take("role", rows) == Role.WORK)).any())
         for lane in session.profile.lanes
@@ -117,7 +117,7 @@ def groupings(session: Session) -> list[str]:
 def group_table(
     session: Session, state: DisplayState, keys: Sequence[str], *, work_only: bool, base: DisplayState | None = None
 ) -> GroupTable:
-    """Groups the instructions of the table by columns, numbers with many distinct values by range. O(instructions).
+    """Groups the events of the table by columns, numbers with many distinct values by range. O(events).
 
     ``base``: the state of the baseline; groups are then matched by label and have a total of each side.
     """
@@ -171,7 +171,7 @@ def _grouped_rows(session: Session, state: DisplayState, keys: Sequence[str], *,
 
 def _edges_of(frame: Frame, column: Column) -> list[float]:
     """Edges of the ranges of a column; empty: its values are few."""
-    if column.kind == "text" or Groups(frame, (column.key,)).count <= MANY:
+    if column.kind == "text" or GroupBy(frame, (column.key,)).count <= MANY:
         return []
     known = frame[column.key][~is_missing(frame[column.key])]
     return _edges(column, float(known.min()), float(known.max()))
@@ -182,7 +182,7 @@ def _table(
 ) -> GroupTable:
     ranges = {key: in_ranges(frame[key], found) for key, found in edges.items()}
     frame, keys = frame.with_columns(None, **ranges), [column.key for column in columns]
-    groups = Groups(frame, keys)
+    groups = GroupBy(frame, keys)
     order = np.lexsort([is_missing(groups.values(key)) for key in reversed(keys)])
     texts = [_labels_and_conditions(session, column, groups.values(column.key)[order], edges.get(column.key, []))
              for column in columns]  # fmt: skip

@@ -29,10 +29,10 @@ COUNT, TOTAL, KNOWN, KNOWN_NS, IDEAL, LOST = range(6)
 class WorkSums(Struct, frozen=True, eq=False):
     """Work of a window by label; index 0 is work without a label, index i + 1 that of code i."""
 
-    #: float64 (6, labels + 1): instructions, their ns, instructions with a known ideal time (at the chip's peak), their
+    #: float64 (6, labels + 1): events, their ns, events with a known ideal time (at the chip's peak), their
     #: ns, their ideal ns, ns lost (sum of max(duration - ideal, 0)). Exact below 2**53.
     sums: Floats
-    longest: Ints  #: Longest instruction of each label, int64 ns
+    longest: Ints  #: Longest event of each label, int64 ns
 
     @classmethod
     def empty(cls, labels: int) -> WorkSums:

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from tpuprof_tui.analysis.index.lane_index import Cells, LaneIndex, PiecewiseRate
+from tpuprof_tui.analysis.index.lane_index import LaneCells, LaneIndex, PiecewiseRate
 from tpuprof_tui.analysis.selecting.filter_masks import FilterResult
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Colouring
@@ -51,7 +51,7 @@ def lane_shades(vocabulary: Vocabulary, kind: str) -> Shades:
     return Shades(_MORE_COLOURS[sum(map(ord, kind)) % len(_MORE_COLOURS)])
 
 
-#: Cells with more events than this use the engine's colour: fewer style changes, no flicker.
+#: Cells with more events than this use the lane's colour: fewer style changes, no flicker.
 MAX_EVENTS_IN_OWN_COLOUR: Final = 2
 #: Colourings that do not depend on the source's vocabulary.
 PLAIN: Final[tuple[Colouring, ...]] = ("operation", "kernel")
@@ -185,7 +185,7 @@ def cell_shares(profile: Profile, index: LaneIndex, colouring: Colouring, edges:
 
 
 def cell_categories(
-    profile: Profile, index: LaneIndex, cells: Cells, edges: Ints, colouring: Colouring,
+    profile: Profile, index: LaneIndex, cells: LaneCells, edges: Ints, colouring: Colouring,
     colour_numbers: Ints | None = None,
 ) -> dict[int, Category]:  # fmt: skip
     """Categories of the cells that hold work, by cell index; unknown ones are left out.

@@ -14,7 +14,7 @@ from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 
-from tpuprof_tui.analysis.index.lane_index import Cells, LaneIndex, cells, rows_between
+from tpuprof_tui.analysis.index.lane_index import LaneCells, LaneIndex, cells, rows_between
 from tpuprof_tui.analysis.index.unit_index import UnitIndex
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
 from tpuprof_tui.analysis.selecting.state import Colouring, StripKind
@@ -52,7 +52,7 @@ _MOST_LABELLED = 1 << 18
 LEGEND_LINES = 3
 
 
-class Painted(Struct):
+class CellPaint(Struct):
     """A painted lane: character and style per cell, share of work in the window (0 to 1), mask of non-empty cells."""
 
     chars: list[str]
@@ -82,7 +82,7 @@ def levels_of(part: Ints, span: Ints) -> npt.NDArray[np.int64]:
 def paint_lane(
     profile: Profile, index: LaneIndex, edges: Ints, palette: Palette, glyphs: Glyphs,
     colouring: Colouring = "operation", *, pending: bool = False, colour_numbers: Ints | None = None,
-) -> Painted:  # fmt: skip
+) -> CellPaint:  # fmt: skip
     """Paints a lane in the cells between ``edges`` (int64 ns, cells + 1).
 
     ``pending``: the sums that determine colours are still being computed; until then cells have no colour.
@@ -92,12 +92,12 @@ def paint_lane(
     filled, window = per_cell.count > 0, int(edges[-1] - edges[0])
     utilisation = int(per_cell.busy.sum()) / window if window else 0.0
     if not filled.any():
-        return Painted([" "] * len(span), [palette.text] * len(span), utilisation, filled)
+        return CellPaint([" "] * len(span), [palette.text] * len(span), utilisation, filled)
     # shares, kernel functions and other names show their letter in every cell, operations only on lone events
     lettered = per_cell.count == 1 if colouring == "operation" else filled
     if pending or not (glyphs.letters or palette.lettered or (colouring != "operation" and not palette.colour)):
         lettered = np.zeros(len(span), np.bool_)
-    # in other colourings the engine's colour could be mistaken for a share or a kernel function
+    # in other colourings the lane's colour could be mistaken for a share or a kernel function
     shades = lane_shades(profile.vocabulary, index.lane.kind) if colouring == "operation" else OTHER.shades
     unknown = palette.quiet if pending else palette.shaded(shades)
     # events without a duration occupy no time: draw them by role
@@ -124,10 +124,10 @@ def paint_lane(
     notes = np.zeros(len(span), np.bool_)
     notes[instants[roles == Role.ANNOTATION]] = True
     _paint_labels(profile, index, per_cell, edges, notes, chars, styles, palette, glyphs, colouring, colour_numbers)
-    return Painted(chars, styles, utilisation, filled)
+    return CellPaint(chars, styles, utilisation, filled)
 
 
-def paint_passing(full: Painted, passing: Painted, palette: Palette, glyphs: Glyphs) -> Painted:
+def paint_passing(full: CellPaint, passing: CellPaint, palette: Palette, glyphs: Glyphs) -> CellPaint:
     """Combines a lane with its filtered version: events that do not pass become dim dots.
 
     Names of hidden events stay. The utilisation is that of the events that pass.
@@ -144,7 +144,7 @@ def paint_passing(full: Painted, passing: Painted, palette: Palette, glyphs: Gly
     for cell in np.flatnonzero(passing.non_empty).tolist():
         chars[cell], styles[cell] = passing.chars[cell], passing.styles[cell]
     _blank_torn_chars(chars)
-    return Painted(chars, styles, passing.utilisation, full.non_empty | passing.non_empty)
+    return CellPaint(chars, styles, passing.utilisation, full.non_empty | passing.non_empty)
 
 
 def _blank_torn_chars(chars: list[str]) -> None:
@@ -159,7 +159,7 @@ def _blank_torn_chars(chars: list[str]) -> None:
 
 
 def _paint_labels(
-    profile: Profile, index: LaneIndex, per_cell: Cells, edges: Ints, notes: Bools, chars: list[str],
+    profile: Profile, index: LaneIndex, per_cell: LaneCells, edges: Ints, notes: Bools, chars: list[str],
     styles: list[Style], palette: Palette, glyphs: Glyphs, colouring: Colouring, colour_numbers: Ints | None,
 ) -> None:  # fmt: skip
     """Draws events that fill several whole cells as one labelled bar, or as a labelled line of waiting.
@@ -249,7 +249,7 @@ def runs_of(values: Ints) -> list[tuple[int, int]]:
     return [(begin, end) for begin, end in zip(begins, ends, strict=True) if values[begin] >= 0]
 
 
-def paint_counters(shares: npt.NDArray[np.float64], palette: Palette, glyphs: Glyphs) -> Painted:
+def paint_counters(shares: npt.NDArray[np.float64], palette: Palette, glyphs: Glyphs) -> CellPaint:
     """Paints a counter line: each cell as high as its share (0 to 1) of full scale; 0 is dim, NaN is empty."""
     known = np.isfinite(shares)
     eighths = np.rint(np.where(known, shares, 0.0) * 8).astype(np.int64)
@@ -259,10 +259,10 @@ def paint_counters(shares: npt.NDArray[np.float64], palette: Palette, glyphs: Gl
     styles = [palette.transfer] * len(chars)
     for cell in np.flatnonzero(zero).tolist():
         chars[cell], styles[cell] = lowest, palette.quiet
-    return Painted(chars, styles, 0.0, known)
+    return CellPaint(chars, styles, 0.0, known)
 
 
-def paint_unit(index: UnitIndex, edges: Ints, palette: Palette, glyphs: Glyphs) -> Painted:
+def paint_unit(index: UnitIndex, edges: Ints, palette: Palette, glyphs: Glyphs) -> CellPaint:
     """Paints a whole unit: blocks where it computed, shades where it only moved data (exposed transfer)."""
     span = np.diff(edges)
     window = int(edges[-1] - edges[0])
@@ -274,13 +274,13 @@ def paint_unit(index: UnitIndex, edges: Ints, palette: Palette, glyphs: Glyphs) 
     chars = [(shades if moves else glyphs.levels)[level] for level, moves in zip(levels.tolist(), exposed, strict=True)]
     styles = [palette.text if not level else palette.exposed if moves else palette.compute
               for level, moves in zip(levels.tolist(), exposed, strict=True)]  # fmt: skip
-    return Painted(chars, styles, int(busy.sum()) / window if window else 0.0, levels > 0)
+    return CellPaint(chars, styles, int(busy.sum()) / window if window else 0.0, levels > 0)
 
 
 def paint_strip(
     profile: Profile, index: LaneIndex, edges: Ints, kind: StripKind, palette: Palette, glyphs: Glyphs, *,
     pending: bool = False,
-) -> Painted:  # fmt: skip
+) -> CellPaint:  # fmt: skip
     """Paints a strip: share of the peak bandwidth, or of the time with work, of each cell; idle time counts as 0.
 
     O(cells x log events) once the lane's sums are cached; ``pending``: they are still being computed.
@@ -288,7 +288,7 @@ def paint_strip(
     span = np.diff(edges)
     if pending:
         words = fit("computing ...", len(span)) if len(span) > 1 else " "
-        return Painted(list(words), [palette.quiet] * len(span), 0.0, np.zeros(len(span), np.bool_))
+        return CellPaint(list(words), [palette.quiet] * len(span), 0.0, np.zeros(len(span), np.bool_))
     if kind == "bandwidth":
         amounts = share_flows(profile, index, "bandwidth")[0].between(edges)
     else:
@@ -298,12 +298,12 @@ def paint_strip(
     window = int(edges[-1] - edges[0])
     style = palette.transfer if kind == "bandwidth" else palette.compute
     chars = [glyphs.levels[level] for level in levels.tolist()]
-    return Painted(chars, [style] * len(span), float(amounts.sum()) / window if window else 0.0, levels > 0)
+    return CellPaint(chars, [style] * len(span), float(amounts.sum()) / window if window else 0.0, levels > 0)
 
 
 def paint_steps(
     index: LaneIndex, word: str, chosen: int | None, edges: Ints, palette: Palette, glyphs: Glyphs
-) -> Painted:
+) -> CellPaint:
     """Paints a numbered bar for each step; cells shared by more than two steps show their occupancy.
 
     ``chosen``: number of the step that all panes are restricted to; None: none.
@@ -330,7 +330,7 @@ def paint_steps(
         edge = glyphs.edge if first[step_row] == begin else " "
         chars[begin:end] = list(edge + fit(label if widest[step_row] == begin else "", width - 1))
         styles[begin:end] = [palette.chosen if number == chosen else palette.bar] * width
-    return Painted(chars, styles, int(per_cell.busy.sum()) / window if window else 0.0, per_cell.count > 0)
+    return CellPaint(chars, styles, int(per_cell.busy.sum()) / window if window else 0.0, per_cell.count > 0)
 
 
 def legend_lines(

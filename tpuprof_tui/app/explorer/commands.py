@@ -19,12 +19,12 @@ from tpuprof_tui.views.registry import views_of
 
 from ..overlays.flame import FlameGraph
 from ..overlays.overlay import Overlay, confirm
-from ..overlays.table import ColumnList, GroupList
+from ..overlays.table_lists import ColumnList, GroupList
 from ..panes.prompt import Hint, PromptRequest
 from ..settings.actions import (
     COMMANDS,
     Action,
-    Command,
+    PromptCommand,
     actions_named,
     column_named,
     columns_named,
@@ -34,7 +34,7 @@ from ..settings.actions import (
     views_named,
 )
 from ..shell.messages import Background
-from .panes import CommandResult, CommandTable, Part, fault
+from .panes import CommandResult, CommandTable, ExplorerPart, fault
 
 if TYPE_CHECKING:
     from ..overlays.export import ExportMenu
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 _MOST_KEYS: Final = 2
 
 
-class TableRequests(Part):
+class TableRequests(ExplorerPart):
     """Opens the overlays of the table (groups, columns, flame graph) and runs its commands."""
 
     def __init__(self, manager: PaneManager, background: Background, filtering: Filtering) -> None:
@@ -158,7 +158,7 @@ class TableRequests(Part):
         return partial(self.table.go_to, int(text.replace(",", "")) - 1)
 
 
-class ExportRequests(Part):
+class ExportRequests(ExplorerPart):
     """Builds export jobs from the menu or a command, and starts them on the ``exports`` runner."""
 
     def __init__(self, manager: PaneManager, background: Background, runner: exports.Exports) -> None:
@@ -214,7 +214,7 @@ class ExportRequests(Part):
             start()
 
 
-class CommandLine(Part):
+class CommandLine(ExplorerPart):
     """Prompts for a command, a view or an action by name, and runs it.
 
     ``validators`` are called with the argument while it is typed, ``later`` schedules a function for after the prompt.
@@ -252,7 +252,7 @@ class CommandLine(Part):
             return fault("not a command: ? lists keys and actions") if text.strip() else None
         return Hint(listed(names))
 
-    def _validate_argument(self, command: Command, argument: str, offset: int) -> Hint | None:
+    def _validate_argument(self, command: PromptCommand, argument: str, offset: int) -> Hint | None:
         validate = self.validators.get(command.id)
         found = validate(argument) if validate is not None else None
         if found is not None:
@@ -279,7 +279,7 @@ class CommandLine(Part):
         names = [*(each.name for each in found), *(each.text.lower() for each in actions)] or self._views_named(text)
         return fault(f"several: {listed(names)}") if names else self._validate(text)
 
-    def _named(self, text: str) -> tuple[list[Command], str]:
+    def _named(self, text: str) -> tuple[list[PromptCommand], str]:
         """Commands that match the first word, and the argument; an unambiguous view name means ``view NAME``."""
         word, argument = split_command(text)
         found = commands_named(word, self.vocabulary)

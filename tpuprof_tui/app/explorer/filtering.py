@@ -18,7 +18,7 @@ from tpuprof_tui.analysis.selecting.filter_masks import (
 )
 from tpuprof_tui.analysis.selecting.filters import FilterError, compile_filter, with_step
 from tpuprof_tui.analysis.selecting.search import Hits, hits_in_table, hits_in_time, pattern_of
-from tpuprof_tui.analysis.selecting.state import DisplayState, Scope, Selection
+from tpuprof_tui.analysis.selecting.state import DisplayState, Scope, SelectedItem
 from tpuprof_tui.analysis.steps.step_detection import steps_of
 from tpuprof_tui.analysis.steps.step_figures import step_span
 from tpuprof_tui.formats.parsing import step_typed
@@ -29,13 +29,13 @@ from ..panes.problems import ProblemsPane
 from ..panes.prompt import Hint, PromptRequest
 from ..panes.tree import GroupTree, node_conditions
 from ..shell.messages import Background
-from .panes import CommandResult, PaneManager, Part, fault
+from .panes import CommandResult, ExplorerPart, PaneManager, fault
 
 #: Examples of filters, shown while the prompt is empty.
 _HINT: Final = "dur>10us  name=a*  | !role=wait  /regex/"
 
 
-class Filtering(Part):
+class Filtering(ExplorerPart):
     """Prompts for a filter, validates it, and applies it to all panes."""
 
     def __init__(self, manager: PaneManager, background: Background) -> None:
@@ -58,7 +58,7 @@ class Filtering(Part):
             self.prompt.show_hint(self._hint())
 
     def _validate(self, text: str) -> Hint | None:
-        """The fault of a filter, or None; a valid one starts counting in the background how many instructions pass."""
+        """The fault of a filter, or None; a valid one starts counting in the background how many events pass."""
         found = self.fault_of(text)
         if found is not None or not text.strip():
             self._stop_counting()
@@ -86,7 +86,7 @@ class Filtering(Part):
         session = self.session
         found = apply_filter(session, text)
         if scope.everything:
-            return found.count, session.profile.instructions
+            return found.count, session.profile.event_count
         numbers = numbers_in(session, scope)
         return int(found.mask[numbers].sum()), len(numbers)
 
@@ -166,7 +166,7 @@ class Filtering(Part):
         return None
 
 
-class Search(Part):
+class Search(ExplorerPart):
     """Incremental search, with next and previous: of names, of nodes in the tree, of lines in detail and problems.
 
     If no name matches, Enter goes to the counters that match.
@@ -290,8 +290,8 @@ class Search(Part):
         self.manager.go("timeline")
         state = self.state
         unfolded = dict.fromkeys((*state.unfolded, *ancestors(lines, number)))
-        selection = Selection(lines[number].group, counters=number)
-        self.change(replace(state, scope=Scope(), line_unit="engines", unfolded=tuple(unfolded),
+        selection = SelectedItem(lines[number].group, counters=number)
+        self.change(replace(state, scope=Scope(), line_unit="lanes", unfolded=tuple(unfolded),
                                   selection=selection, search=text))  # fmt: skip
         self.say(f"/{text}  counter {found.index(number) + 1:,}/{len(found):,}   n next, N previous, Esc clears")
 
@@ -321,7 +321,7 @@ class Search(Part):
         lane, row = session.locate(int(hits.numbers[index]))
         start, end = session.span_of(lane, row)
         new_state = self.state.showing(start, max(end, start + 1)).at(start)
-        selection = Selection(session.unit_of(lane), lane, row)
+        selection = SelectedItem(session.unit_of(lane), lane, row)
         self.change(replace(new_state, selection=selection, search=hits.text))
 
     # lines of a pane

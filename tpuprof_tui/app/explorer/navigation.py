@@ -13,7 +13,7 @@ from textual import events
 
 from tpuprof_tui.analysis.compare.side_by_side import Differences
 from tpuprof_tui.analysis.critical_path import path_lane
-from tpuprof_tui.analysis.findings.problem_rows import problem_rows, problem_text
+from tpuprof_tui.analysis.evidence.problem_rows import problem_rows, problem_text
 from tpuprof_tui.analysis.links.dependencies import (
     BY_TIME,
     Dependencies,
@@ -25,7 +25,7 @@ from tpuprof_tui.analysis.links.dependencies import (
 from tpuprof_tui.analysis.links.waits import barrier_of
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
-from tpuprof_tui.analysis.selecting.navigation import (
+from tpuprof_tui.analysis.selecting.moves import (
     default_span,
     go_to,
     go_to_mark,
@@ -43,7 +43,7 @@ from tpuprof_tui.analysis.selecting.navigation import (
 )
 from tpuprof_tui.analysis.selecting.notes import Notes, set_note_text, write_notes
 from tpuprof_tui.analysis.selecting.search import Hits
-from tpuprof_tui.analysis.selecting.state import DisplayState, Scope, Selection
+from tpuprof_tui.analysis.selecting.state import DisplayState, Scope, SelectedItem
 from tpuprof_tui.analysis.selecting.time_scale import Measure, measure_of
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.files import WriteError
@@ -54,17 +54,17 @@ from tpuprof_tui.views.differences import cached_differences, difference_text, d
 
 from ..panes.lines import LinesView
 from ..panes.prompt import Hint
-from ..panes.table import InstructionTable
-from ..panes.timeline.timeline import Timeline
+from ..panes.table import EventTable
+from ..panes.timeline.timeline import TimelinePane
 from ..settings.actions import listed, views_named
 from ..shell.messages import Background
-from .panes import NOTHING_SELECTED, OVERLAID_PANES, CommandResult, PaneManager, Part, fault
+from .panes import NOTHING_SELECTED, OVERLAID_PANES, CommandResult, ExplorerPart, PaneManager, fault
 
-#: Longest number accepted, in digits: more than any number of instructions has.
+#: Longest number accepted, in digits: more than any number of events has.
 MAX_DIGITS: Final = 12
 
 
-class Navigation(Part):
+class Navigation(ExplorerPart):
     """Actions and commands that change the window, the scope or the view."""
 
     def __init__(self, manager: PaneManager, background: Background) -> None:
@@ -74,7 +74,7 @@ class Navigation(Part):
             "pause": manager.panes.summary.toggle_pause,
         }  # fmt: skip
         self.commands = {
-            "go": self._go, "window": self._window, "core": self._core, "view": self._view, "move": self._move
+            "go": self._go, "window": self._window, "core": self._unit, "view": self._view, "move": self._move
         }  # fmt: skip
 
     # actions
@@ -108,7 +108,7 @@ class Navigation(Part):
         self.change(new_state)
 
     def _isolate(self) -> None:
-        """Toggles the scope between the selected core and all; in the summary, narrows to the line at the cursor."""
+        """Toggles the scope between the selected unit and all; in the summary, narrows to the line at the cursor."""
         state, selection = self.state, self.state.selection
         summary = self.manager.panes.summary
         if summary.has_focus and summary.has_cursor:
@@ -146,8 +146,8 @@ class Navigation(Part):
             self.change(replace(state, selection=replace(state.selection, row=-1)))
         elif not state.scope.everything:
             self.change(replace(state, scope=Scope()))
-        elif state.selection != Selection():
-            self.change(replace(state, selection=Selection()))
+        elif state.selection != SelectedItem():
+            self.change(replace(state, selection=SelectedItem()))
         else:
             return False
         return True
@@ -170,12 +170,12 @@ class Navigation(Part):
         self.change(self.state.windowed(start, end - start))
         return None
 
-    def _core(self, text: str) -> CommandResult:
+    def _unit(self, text: str) -> CommandResult:
         state, session = self.state, self.session
         figures = Query(session).headline
         ends = {"least": figures.idlest, "most": figures.busiest}
         if text in ("", "all"):
-            self.change(replace(state, selection=Selection(), scope=Scope()))
+            self.change(replace(state, selection=SelectedItem(), scope=Scope()))
             return None
         chosen = ends.get(text)
         groups = session.profile.groups
@@ -184,7 +184,7 @@ class Navigation(Part):
             numbers = listed(map(str, groups.numbers), 16)
             return fault(session.profile.vocabulary.say("{units} are {known}, least, most", known=numbers))
         scope = Scope() if state.scope.everything else Scope(unit)
-        self.change(replace(state, selection=Selection(unit), scope=scope))
+        self.change(replace(state, selection=SelectedItem(unit), scope=scope))
         return None
 
     def show_view(self, name: str) -> None:
@@ -223,15 +223,15 @@ class Navigation(Part):
 
     def _move_lines(self, lines: int) -> None:
         pane = self.prompt.previous_focus
-        if isinstance(pane, InstructionTable):
+        if isinstance(pane, EventTable):
             pane.go_to(pane.rows.position + lines)
-        elif isinstance(pane, Timeline):
-            pane.step_instructions(lines)
+        elif isinstance(pane, TimelinePane):
+            pane.step_events(lines)
         elif isinstance(pane, LinesView):
             pane.move(lines)
 
 
-class Jumps(Part):
+class Jumps(ExplorerPart):
     """Actions that select another event: releasers and waiters, problems, differences; and the critical path."""
 
     def __init__(self, manager: PaneManager, background: Background) -> None:
@@ -329,7 +329,7 @@ class Jumps(Part):
 
         def find() -> Hits:
             found = problem_rows(session)
-            return found.first_of_each_run(hits_of(found.mask(session.profile.instructions)))
+            return found.first_of_each_run(hits_of(found.mask(session.profile.event_count)))
 
         def take(hits: Hits) -> None:
             if not len(hits):
@@ -386,7 +386,7 @@ class Jumps(Part):
         return number, f"{index + 1:,}/{len(hits):,}  ", note
 
 
-class Marks(Part):
+class Marks(ExplorerPart):
     """Sets marks and goes to them; the key after the action is the letter."""
 
     def __init__(self, manager: PaneManager, background: Background) -> None:
@@ -468,7 +468,7 @@ class Marks(Part):
             self.change(replace(select_event(session, state, *place), range=state.range))
 
 
-class NoteSaver(Part):
+class NoteSaver(ExplorerPart):
     """Writes notes to a file; without a path they are lost when the screen closes."""
 
     def __init__(

@@ -24,8 +24,8 @@ from ..panes.detail import DetailPane
 from ..panes.problems import ProblemsPane
 from ..panes.prompt import Hint, Prompt
 from ..panes.summary.summary import SummaryPane
-from ..panes.table import InstructionTable
-from ..panes.timeline.timeline import Timeline
+from ..panes.table import EventTable
+from ..panes.timeline.timeline import TimelinePane
 from ..panes.tree import GroupTree
 from ..settings.actions import ActionTable
 from ..shell.messages import Background
@@ -68,7 +68,7 @@ class Store:
             self._changed(old)
 
 
-class Part:
+class ExplorerPart:
     """A part of the explorer."""
 
     def __init__(self, manager: PaneManager, background: Background) -> None:
@@ -93,12 +93,12 @@ class Part:
 
     @property
     def row(self) -> int:
-        """Number of the instruction under the table's cursor; -1 if the table is empty."""
+        """Number of the event under the table's cursor; -1 if the table is empty."""
         rows = self.manager.panes.table.rows
         return rows.number if len(rows.order) else -1
 
     def hits_of(self) -> Callable[[Mask], Hits]:
-        """Returns a thread-safe function from a mask by instruction number to its hits in the current order."""
+        """Returns a thread-safe function from a mask by event number to its hits in the current order."""
         session, order = self.session, self.manager.panes.table.rows.order
         if self.in_table:
             return lambda mask: masked_in_table(mask, order)
@@ -106,7 +106,7 @@ class Part:
         return lambda mask: masked_in_time(session, mask, numbers_shown(session, state))
 
     def current(self) -> tuple[int, int]:
-        """Current position: its sort key (row of the table, or time in ns) and instruction number (-1: none)."""
+        """Current position: its sort key (row of the table, or time in ns) and event number (-1: none)."""
         state, session = self.state, self.session
         if self.in_table:
             return self.manager.panes.table.rows.position, self.row
@@ -147,11 +147,11 @@ class Sizes(Struct, frozen=True):
     detail: Length
 
 
-#: Lanes and counters of one core that a small screen has room for.
+#: Lanes and counters of one unit that a small screen has room for.
 FEW_LANES: Final = 8
 
 
-class Layout(Struct):
+class PaneLayout(Struct):
     """The user's layout choices; kept when another capture is opened."""
 
     tab: str = "summary"  #: The active tab
@@ -161,9 +161,9 @@ class Layout(Struct):
     tree_wanted: bool = True  #: Whether the tree is shown if there is room
     #: Whether the detail is shown if there is room; None: only while something is selected.
     detail_wanted: bool | None = None
-    rows_chosen: bool = False  #: Whether the user chose the rows of the timeline (engines or cores) with a key
-    #: Rows to restore for the scope of all units, after one unit alone has shown its engines.
-    rows_of_all: LineUnit = "engines"
+    rows_chosen: bool = False  #: Whether the user chose the rows of the timeline (lanes or units) with a key
+    #: Rows to restore for the scope of all units, after one unit alone has shown its lanes.
+    rows_of_all: LineUnit = "lanes"
     small: bool = False  #: Whether the screen is too small for panes side by side
 
     def fit(self, width: int, height: int) -> bool:
@@ -207,32 +207,32 @@ class Layout(Struct):
     # rows of the timeline
 
     def rows_fitting(self, state: DisplayState, lanes: int | None) -> LineUnit:
-        """Rows of the timeline: as chosen by the user, else cores on a small screen in full scope, else engines.
+        """Rows of the timeline: as chosen by the user, else units on a small screen in full scope, else lanes.
 
-        ``lanes``: number of lanes and counters if there is one core; few fit a small screen too.
+        ``lanes``: number of lanes and counters if there is one unit; few fit a small screen too.
         """
         if self.rows_chosen:
             return state.line_unit
         small = self.small and not self.maximised and (lanes is None or lanes > FEW_LANES)
-        return "cores" if small and state.scope.everything else "engines"
+        return "units" if small and state.scope.everything else "lanes"
 
     def adjust_rows(self, old: DisplayState, new: DisplayState) -> DisplayState:
-        """Adjusts rows chosen by key when the scope changes: one core shows engines, all cores what they had before."""
+        """Adjusts rows chosen by key when the scope changes: one unit shows lanes, all units what they had before."""
         if not self.rows_chosen or new.scope.everything == old.scope.everything:
             return new
         if new.scope.everything:
             return replace(new, line_unit=self.rows_of_all)
         self.rows_of_all = old.line_unit
-        return replace(new, line_unit="engines")
+        return replace(new, line_unit="lanes")
 
 
 class Panes(Struct, frozen=True):
     """All panes; each field has the name of the widget's id."""
 
     tree: GroupTree
-    timeline: Timeline
+    timeline: TimelinePane
     summary: SummaryPane
-    table: InstructionTable
+    table: EventTable
     problems: ProblemsPane
     detail: DetailPane
 
@@ -249,7 +249,7 @@ class PaneManager:
     """
 
     def __init__(
-        self, store: Store, layout: Layout, panes: Panes, boxes: tuple[Widget, Widget], bar: Prompt,
+        self, store: Store, layout: PaneLayout, panes: Panes, boxes: tuple[Widget, Widget], bar: Prompt,
         size: Callable[[], Size], focused: Callable[[], Widget | None], open_overlay: Callable[..., object],
     ) -> None:  # fmt: skip
         self.store = store
@@ -320,7 +320,7 @@ class PaneManager:
         session = self.store.session
         if not self._selected:
             text = "Nothing runs at the cursor: . and , go to the next and previous {event}."
-            self.bar.say(session.say(text if session.profile.instructions else EMPTY_CAPTURE))
+            self.bar.say(session.say(text if session.profile.event_count else EMPTY_CAPTURE))
         elif self.layout.small:
             self.maximise("detail")
         else:
@@ -403,7 +403,7 @@ class PaneManager:
 
     def _toggle_detail(self) -> None:
         if self.focused == "table" and not self.panes.detail.display:
-            # show the row under the cursor, even if another instruction is selected
+            # show the row under the cursor, even if another event is selected
             self.panes.table.action_select()
             return
         if self._selected or self.panes.detail.display:

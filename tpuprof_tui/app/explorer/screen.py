@@ -27,9 +27,9 @@ from ..panes.headline import HeadlineBar, selection_parts
 from ..panes.problems import ProblemsPane
 from ..panes.prompt import LongMessage, Prompt
 from ..panes.summary.summary import REST_SECONDS, SummaryPane
-from ..panes.table import InstructionTable
+from ..panes.table import EventTable
 from ..panes.table_rows import AT_ONCE
-from ..panes.timeline.timeline import Timeline
+from ..panes.timeline.timeline import TimelinePane
 from ..panes.tree import GroupTree
 from ..settings.actions import Action, bindings
 from ..shell import messages
@@ -38,7 +38,7 @@ from ..shell.messages import Background
 from .commands import CommandLine, ExportRequests, TableRequests
 from .filtering import Filtering, Search
 from .navigation import Jumps, Marks, Navigation, NoteSaver
-from .panes import HEADLINE, TABS, CommandResult, Layout, PaneManager, Panes, Part, Store, fault
+from .panes import HEADLINE, TABS, CommandResult, ExplorerPart, PaneLayout, PaneManager, Panes, Store, fault
 
 if TYPE_CHECKING:
     from tpuprof_tui.views.sentence import Sentence
@@ -50,7 +50,7 @@ _GIVE_BACK_EVERY: Final = 0.5
 class ExplorerScreen(Screen[None]):
     """Screen with tree, timeline, tabs (summary, table, problems) and detail of one profile.
 
-    ``actions``, ``requests`` and ``commands`` are those of its parts (see ``Part``), and its own.
+    ``actions``, ``requests`` and ``commands`` are those of its parts (see ``ExplorerPart``), and its own.
     """
 
     AUTO_FOCUS = "#timeline"
@@ -59,23 +59,23 @@ class ExplorerScreen(Screen[None]):
 
     def __init__(
         self, session: Session, palette: Palette, glyphs: Glyphs, exports: Exports,
-        state: DisplayState | None = None, others: Sequence[tuple[str, str]] = (), layout: Layout | None = None,
+        state: DisplayState | None = None, others: Sequence[tuple[str, str]] = (), layout: PaneLayout | None = None,
         notes: Path | None = None, view: str = "",
     ) -> None:  # fmt: skip
         super().__init__(classes="" if palette.colour else "plain")
         profile = session.profile
         self.session = session
         self.palette = palette
-        layout = layout or Layout()
+        layout = layout or PaneLayout()
         state = state or DisplayState.of(profile.start_ns, profile.end_ns)
         self.store = Store(session, state, layout.adjust_rows, self._changed)
 
         self.headline = HeadlineBar(palette, lines=HEADLINE)
         self._selected: tuple[object, ...] = ()
         self._first_view = view
-        self.timeline = Timeline(session, state, palette, glyphs)
+        self.timeline = TimelinePane(session, state, palette, glyphs)
         self.summary = SummaryPane(session, state, palette, glyphs)
-        self.table = InstructionTable(session, state, palette, glyphs)
+        self.table = EventTable(session, state, palette, glyphs)
         self.prompt = Prompt(palette, "timeline", profile.vocabulary)
         self.panes = panes = Panes(
             GroupTree(session, palette, glyphs, others), self.timeline, self.summary, self.table,
@@ -84,7 +84,7 @@ class ExplorerScreen(Screen[None]):
         self.lower = Horizontal(panes.summary, panes.table, panes.problems, panes.detail, id="lower")
         self.middle = Vertical(panes.timeline, self.lower, id="middle")
 
-        self.background = Background(self, "background", small=profile.instructions <= AT_ONCE)
+        self.background = Background(self, "background", small=profile.event_count <= AT_ONCE)
         self._sentences = Background(self, "sentence", small=False)
         self.manager = PaneManager(
             self.store, layout, panes, (self.middle, self.lower), self.prompt, lambda: self.size, lambda: self.focused,
@@ -97,7 +97,7 @@ class ExplorerScreen(Screen[None]):
         self.notes = NoteSaver(*given, lambda *what: self.post_message(messages.CopyText(*what)), notes)
         self.table_requests = TableRequests(*given, self.filtering)
         jumps = Jumps(*given)
-        parts: list[Part] = [
+        parts: list[ExplorerPart] = [
             self.navigation, self.filtering, Search(*given), self.marks, jumps, self.notes, self.table_requests,
             ExportRequests(*given, exports),
         ]  # fmt: skip

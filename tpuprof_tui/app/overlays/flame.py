@@ -57,7 +57,7 @@ class FlameGraph(LinesView):
         self.icicle = Icicle(np.zeros(0, np.int64), np.zeros(0, np.int64))
         scopes = query.profile.strings.get("kernel", ())
         self._scopes = {name: code for code, name in enumerate(scopes)}
-        self._background = Background(self, "flame", small=query.profile.instructions <= AT_ONCE)
+        self._background = Background(self, "flame", small=query.profile.event_count <= AT_ONCE)
 
     def on_mount(self) -> None:
         """Computes the paths: at once for a small profile, else in the background."""

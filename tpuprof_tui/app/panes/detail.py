@@ -15,9 +15,9 @@ from rich.segment import Segment
 from textual.binding import BindingType
 
 from tpuprof_tui.analysis.compare.side_by_side import Differences
-from tpuprof_tui.analysis.findings.pause_story import CAUSE_TEXTS, PauseStory, pause_story
-from tpuprof_tui.analysis.findings.peers import neighbours, peers_of
-from tpuprof_tui.analysis.findings.problem_rows import about_text, problem_rows
+from tpuprof_tui.analysis.evidence.pause_story import CAUSE_TEXTS, PauseStory, pause_story
+from tpuprof_tui.analysis.evidence.peers import neighbours, peers_of
+from tpuprof_tui.analysis.evidence.problem_rows import about_text, problem_rows
 from tpuprof_tui.analysis.index.ordering import unit_or_port
 from tpuprof_tui.analysis.links.dependencies import (
     Dependencies,
@@ -29,9 +29,9 @@ from tpuprof_tui.analysis.links.dependencies import (
 )
 from tpuprof_tui.analysis.links.waits import barrier_of, lane_work_during, work_during_text
 from tpuprof_tui.analysis.selecting.cell_texts import column_texts, text_of
-from tpuprof_tui.analysis.selecting.navigation import select_event, step_event
+from tpuprof_tui.analysis.selecting.moves import select_event, step_event
 from tpuprof_tui.analysis.selecting.session import Session
-from tpuprof_tui.analysis.selecting.state import DisplayState, Scope, Selection
+from tpuprof_tui.analysis.selecting.state import DisplayState, Scope, SelectedItem
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.text import fit, in_sentence, wrap
 from tpuprof_tui.formats.units import GUESS, MISSING, clock_text, exact_time, gap_text, percent_text, time_text
@@ -45,7 +45,7 @@ from ..shell.messages import Background, ChangeState, ShowMessage
 from .lines import Line, LinesView, paragraph
 
 #: Kind of an entry, which determines how it is drawn; "group" is the title of a group of fields.
-Kind = Literal["name", "text", "remark", "warning", "group", "field", "link"]
+EntryKind = Literal["name", "text", "remark", "warning", "group", "field", "link"]
 
 #: Most dependencies listed in each direction.
 MAX_LINKS: Final = 8
@@ -66,7 +66,7 @@ _RAW_BYTES: Final = 16
 class Entry(Struct, frozen=True):
     """An entry of the detail, which may be wrapped to several lines."""
 
-    kind: Kind
+    kind: EntryKind
     text: str  #: Its text; the value of a field
     label: str = ""  #: Label of a field or a link
     help: str = ""  #: Explanation of a field
@@ -108,7 +108,7 @@ def entries_of(
     yield from _arguments(lane, row)
 
 
-def pause_entries(session: Session, selection: Selection, story: PauseStory | None) -> Iterator[Entry]:
+def pause_entries(session: Session, selection: SelectedItem, story: PauseStory | None) -> Iterator[Entry]:
     """Yields the entries of a selected pause; ``story`` is None until it is known."""
     start, end = selection.pause or (0, 0)
     number, profile = selection.lane, session.profile
@@ -369,12 +369,12 @@ class DetailPane(LinesView):
         super().__init__(palette, "detail")
         self.session = session
         self.glyphs = glyphs
-        self.selection = Selection()
+        self.selection = SelectedItem()
         #: Entries that the cursor can be on.
         self.choices: list[Entry] = []
         self._entries: list[Entry] = []
         #: The latest pause that was explained.
-        self._story: tuple[Selection, PauseStory | None] = Selection(), None
+        self._story: tuple[SelectedItem, PauseStory | None] = SelectedItem(), None
         self._background = Background(self, "dependencies", small=False)
         #: Kinds of data that need no (further) computation: requested already, or not available in this profile.
         self._requested = {kind for kind, none in (("dependencies", not may_have_dependencies(session)),
@@ -462,7 +462,7 @@ class DetailPane(LinesView):
             )
         return pause_entries(session, selection, story)
 
-    def _told(self, selection: Selection, story: PauseStory) -> None:
+    def _told(self, selection: SelectedItem, story: PauseStory) -> None:
         self._story = selection, story
         self._rebuild_entries(story)
 

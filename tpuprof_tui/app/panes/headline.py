@@ -174,7 +174,7 @@ def headline_items(
         words = "exposed " if short else "exposed transfer "
         time = "" if short else f"{GUESS if unit.guessed else ''}{time_text(unit.exposed)} "
         items.append([(words, quiet, 3), (f"{in_sentence(unit.label)} {time}{share}", palette.exposed, 0)])
-    items.append([(profile.vocabulary.event_word(timed=profile.timed).of(figures.instructions), quiet, CAPTION + 3)])
+    items.append([(profile.vocabulary.event_word(timed=profile.timed).of(figures.event_count), quiet, CAPTION + 3)])
     return items
 
 

@@ -9,10 +9,10 @@ from msgspec.structs import replace
 from rich.segment import Segment
 from textual.binding import BindingType
 
-from tpuprof_tui.analysis.findings.problem_rows import by_severity, damages, lane_of, severity_word
-from tpuprof_tui.analysis.selecting.navigation import select_event
+from tpuprof_tui.analysis.evidence.problem_rows import by_severity, damages, lane_of, severity_word
+from tpuprof_tui.analysis.selecting.moves import select_event
 from tpuprof_tui.analysis.selecting.session import Ints, Session
-from tpuprof_tui.analysis.selecting.state import DisplayState, Selection
+from tpuprof_tui.analysis.selecting.state import DisplayState, SelectedItem
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.text import in_sentence, wrap
 from tpuprof_tui.formats.units import plural
@@ -100,7 +100,7 @@ class ProblemsPane(LinesView):
         self.post_message(ShowMessage(f"{text} {where}" if where else text))
 
     def action_select(self) -> None:
-        """Selects the event, lane or core of the problem under the cursor."""
+        """Selects the event, lane or unit of the problem under the cursor."""
         if not self.problems:
             return
         if not self._select():
@@ -118,7 +118,7 @@ class ProblemsPane(LinesView):
         if problem.rows is not None and lane >= 0:
             self._select_row(lane, problem.rows, show_message)
             return True
-        self.post_message(ChangeState(lambda state: replace(state, selection=Selection(group, lane))))
+        self.post_message(ChangeState(lambda state: replace(state, selection=SelectedItem(group, lane))))
         if show_message:
             profile = self.session.profile
             title = profile.title_of(lanes[lane]) if lane >= 0 else in_sentence(profile.groups.title(group))

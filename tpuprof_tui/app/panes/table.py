@@ -16,10 +16,10 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from tpuprof_tui.analysis.selecting.cell_texts import header_text
-from tpuprof_tui.analysis.selecting.navigation import step_event
+from tpuprof_tui.analysis.selecting.moves import step_event
 from tpuprof_tui.analysis.selecting.search import SEARCHED, pattern_of
 from tpuprof_tui.analysis.selecting.session import Ints, Session
-from tpuprof_tui.analysis.selecting.state import DisplayState, Selection, Sort
+from tpuprof_tui.analysis.selecting.state import DisplayState, SelectedItem, Sort
 from tpuprof_tui.export.table import SHARE
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.text import ELLIPSIS, fit, label_cut
@@ -32,7 +32,7 @@ from ..settings.actions import bindings, columns_named
 from ..shell.messages import Background, ChangeState, CopyText, Request, ShowMessage
 from .lines import MOVES
 from .prompt import Hint, PromptRequest, ask
-from .table_rows import AT_ONCE, GAP, ColumnLayout, TableRows, sorted_rows
+from .table_rows import AT_ONCE, GAP, ColumnLayout, SortedRows, sorted_rows
 
 #: Most rows of a column that are copied: clipboards cannot hold millions.
 MAX_COPIED_ROWS = 10_000
@@ -51,12 +51,12 @@ _CHANGES: Final[Mapping[str, Callable[[DisplayState], DisplayState]]] = {
 }
 
 
-class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
+class EventTable(ScrollView, can_focus=True, inherit_bindings=False):
     """Events of the scope as rows; keys move the cursor, choose columns, or request state changes."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("list", "wide", "table")]
     DEFAULT_CSS = """
-    InstructionTable { scrollbar-size-vertical: 1; scrollbar-size-horizontal: 1; overflow: auto auto; }
+    EventTable { scrollbar-size-vertical: 1; scrollbar-size-horizontal: 1; overflow: auto auto; }
     """
 
     def __init__(self, session: Session, state: DisplayState, palette: Palette, glyphs: Glyphs) -> None:
@@ -66,8 +66,8 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
         self.palette = palette
         self.glyphs = glyphs
         self.columns = ColumnLayout(session, state)
-        self.rows = TableRows(session)
-        self._background = Background(self, "table", small=session.profile.instructions <= AT_ONCE)
+        self.rows = SortedRows(session)
+        self._background = Background(self, "table", small=session.profile.event_count <= AT_ONCE)
         self._active = False
 
     # state
@@ -126,7 +126,7 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
         """Title for the border: number of rows, filter, scope, window, picked rows."""
         state = self.state
         if self.rows.is_sorting:
-            return f"sorting {self.session.profile.vocabulary.event.of(self.session.profile.instructions)} ..."
+            return f"sorting {self.session.profile.vocabulary.event.of(self.session.profile.event_count)} ..."
         window = "in the window" if state.range is None else "in the range"
         where = window if state.in_window else "whole capture"
         passing = f" pass {clean(state.filter)}" if state.filter else ""
@@ -267,7 +267,7 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
     def _empty_text(self) -> str:
         if self.rows.is_sorting:
             return " sorting ..."
-        if not self.session.profile.instructions:
+        if not self.session.profile.event_count:
             return self.session.say(" This capture holds no {events}: see the problems (4).")
         if self.state.filter:
             return self.session.say(" No {event} here passes the filter: & changes it, Esc clears it.")
@@ -294,7 +294,7 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
 
     def _select(self) -> None:
         lane, row = self.session.locate(self.rows.number)
-        selection = Selection(self.session.unit_of(lane), lane, row)
+        selection = SelectedItem(self.session.unit_of(lane), lane, row)
         start, _ = self.session.span_of(lane, row)
         self.post_message(ChangeState(lambda state: replace(state.at(start), selection=selection)))
 
@@ -308,7 +308,7 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
         """Selects the event ``steps`` after this one on the same lane."""
         if len(self.rows.order):
             lane, row = self.session.locate(self.rows.number)
-            selection = Selection(self.session.unit_of(lane), lane, row)
+            selection = SelectedItem(self.session.unit_of(lane), lane, row)
             self.post_message(
                 ChangeState(lambda state: step_event(self.session, replace(state, selection=selection), steps, lane))
             )
@@ -398,7 +398,7 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
     @property
     def _picked(self) -> list[int]:
         """Event numbers of the picked rows that exist: a reloaded capture may have fewer events."""
-        return [number for number in self.state.picked if number < self.session.profile.instructions]
+        return [number for number in self.state.picked if number < self.session.profile.event_count]
 
     def action_copy_rows(self) -> None:
         """Copies the picked rows, or the one under the cursor."""

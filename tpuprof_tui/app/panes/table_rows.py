@@ -10,7 +10,7 @@ import numpy as np
 from tpuprof_tui.analysis.events import numbers_shown
 from tpuprof_tui.analysis.selecting.cell_texts import header_text, row_texts
 from tpuprof_tui.analysis.selecting.session import Ints, Session, ordered
-from tpuprof_tui.analysis.selecting.state import DisplayState, Selection
+from tpuprof_tui.analysis.selecting.state import DisplayState, SelectedItem
 from tpuprof_tui.export import table
 from tpuprof_tui.export.table import SHARE
 from tpuprof_tui.model import Column
@@ -159,7 +159,7 @@ def sorted_rows(session: Session, state: DisplayState) -> tuple[Ints, int]:
     return np.concatenate([ordered(session, np.concatenate(part), state.sort) for part in parts]), total_ns
 
 
-class TableRows:
+class SortedRows:
     """The rows as event numbers in sorted order; texts are made only for visible rows, however many there are."""
 
     def __init__(self, session: Session) -> None:
@@ -198,7 +198,7 @@ class TableRows:
         """Puts the cursor on a row, clamped to the existing ones."""
         self.position = min(max(position, 0), max(len(self.order) - 1, 0))
 
-    def follow(self, selection: Selection) -> bool:
+    def follow(self, selection: SelectedItem) -> bool:
         """Puts the cursor on the selected event; returns False if it is there already or the table lacks the event."""
         if selection.row < 0 or not len(self.order):
             return False
@@ -208,7 +208,7 @@ class TableRows:
             self.position = int(positions[0])
         return len(positions) > 0
 
-    def row_of(self, selection: Selection, first: int, count: int) -> int:
+    def row_of(self, selection: SelectedItem, first: int, count: int) -> int:
         """Row of the selected event among ``count`` rows from ``first``; -1 if it is not among them."""
         if selection.row < 0:
             return -1

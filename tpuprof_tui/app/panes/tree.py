@@ -16,7 +16,7 @@ from textual.binding import BindingType
 from tpuprof_tui.analysis.compare.side_by_side import SideBySide
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.session import Session
-from tpuprof_tui.analysis.selecting.state import DisplayState, Scope, Selection
+from tpuprof_tui.analysis.selecting.state import DisplayState, Scope, SelectedItem
 from tpuprof_tui.analysis.totals.figures import lane_figures
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.text import fit, label_cut
@@ -48,7 +48,7 @@ class Node(Struct, frozen=True):
     scope: Scope | None = None  #: Scope that it selects; None: it cannot be selected
     condition: str = ""  #: Filter condition in addition to the scope; empty: none
     path: str = ""  #: Path of the capture that it opens; empty: none
-    engine: str = ""  #: Kind of its lanes, for colours; empty: several kinds
+    lane_kind: str = ""  #: Kind of its lanes, for colours; empty: several kinds
     #: share, busy: Utilisation (0 to 1) and time of work in ns, over the whole capture; -1: none.
     share: float = -1.0
     busy: int = -1
@@ -75,7 +75,7 @@ def nodes_of(
     root = Node(
         clean(profile.name) or "Capture", 0, Scope(),
         share=sum(unit.utilisation for unit in units) / len(units) if units else 0.0,
-        busy=sum(unit.busy for unit in units), count=headline.instructions, guessed=headline.guessed,
+        busy=sum(unit.busy for unit in units), count=headline.event_count, guessed=headline.guessed,
         severity=_worst(profile.problems), children=True,
     )  # fmt: skip
     nodes = [root]
@@ -134,7 +134,7 @@ class _Nodes:
         self._nodes[index] = replace(
             self._nodes[index], share=sum(node.share for node in own) / len(own),
             busy=sum(node.busy for node in own), count=sum(node.count for node in own),
-            guessed=any(node.guessed for node in own), engine=own[0].engine,
+            guessed=any(node.guessed for node in own), lane_kind=own[0].lane_kind,
             severity=max(node.severity for node in own), children=True,
         )  # fmt: skip
 
@@ -174,7 +174,7 @@ class _Nodes:
         profile, lane = session.profile, session.profile.lanes[number]
         figures = lane_figures(session.indexes[number], *session.clip_window(profile.start_ns, profile.end_ns, number))
         nodes.append(Node(
-            clean(lane.label), depth, Scope(session.unit_of(number), number), engine=lane.kind,
+            clean(lane.label), depth, Scope(session.unit_of(number), number), lane_kind=lane.kind,
             share=figures.utilisation, busy=figures.busy, count=figures.count, guessed=lane.role_guessed,
             severity=_worst([each for each in profile.problems if each.is_about(lane, profile.groups)]), parent=parent,
         ))  # fmt: skip
@@ -196,7 +196,7 @@ def _part_node(session: Session, number: int, condition: Condition, word: str, d
     start, end = profile.window_of(lane)
     return Node(
         word.upper(), depth, Scope(session.unit_of(number), number), condition=f"{condition.key}={word}",
-        engine=lane.kind,
+        lane_kind=lane.kind,
         share=busy / max(end - start, 1), busy=busy, count=int(np.count_nonzero(chosen)),
         guessed=lane.role_guessed, parent=parent,
     )  # fmt: skip
@@ -253,7 +253,7 @@ MARKS: Final = ("n", "w", "E")
 #: Width in cells of share, busy time, count and mark; in a comparison, of both busy times, difference and mark.
 _FIGURES: Final = 7 + 9 + 8 + 2
 _BOTH: Final = 9 + 9 + 10 + 2
-#: Most lanes for which all cores are unfolded initially.
+#: Most lanes for which all units are unfolded initially.
 _FEW: Final = 40
 #: Default label of Enter in the bottom line.
 _ONLY: Final = "Only this"
@@ -374,7 +374,7 @@ class GroupTree(LinesView, inherit_bindings=False):
 
         if node.share < 0:
             return [Segment(fit(indent + label, width), style if not node.path else palette.text)]
-        shades = lane_shades(self.session.profile.vocabulary, node.engine) if node.engine else None
+        shades = lane_shades(self.session.profile.vocabulary, node.lane_kind) if node.lane_kind else None
         guess = "~" if node.guessed and node.busy else ""
         mark = MARKS[node.severity] if node.severity >= 0 else " "
         problem = Segment(f" {mark}", palette.severity(max(node.severity, 0)) + Style(bold=node.severity > 0))
@@ -418,7 +418,7 @@ class GroupTree(LinesView, inherit_bindings=False):
         if old is None or old.selection != state.selection:
             self._go_to_selection(state.selection)
 
-    def _go_to_selection(self, selection: Selection) -> None:
+    def _go_to_selection(self, selection: SelectedItem) -> None:
         if self._visible and self.node.scope == Scope(selection.group, selection.lane):
             return
         for scope in (Scope(selection.group, selection.lane), Scope(selection.group)):
@@ -441,7 +441,7 @@ class GroupTree(LinesView, inherit_bindings=False):
         def selected(state: DisplayState) -> DisplayState:
             if (state.selection.group, state.selection.lane) == (scope.group, scope.lane):
                 return state
-            return replace(state, selection=Selection(scope.group, scope.lane))
+            return replace(state, selection=SelectedItem(scope.group, scope.lane))
 
         self.post_message(ChangeState(selected))
 

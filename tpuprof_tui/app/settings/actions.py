@@ -38,7 +38,7 @@ class Action(Struct, frozen=True):
     footer: str = ""  #: Label in the footer, empty: not shown; adjacent actions with the same label share an entry
 
 
-class Command(Struct, frozen=True):
+class PromptCommand(Struct, frozen=True):
     """A command of the command line."""
 
     id: str  #: First word, the same for all sources
@@ -46,10 +46,10 @@ class Command(Struct, frozen=True):
     help: str  #: One sentence, with placeholders for the source's words (see ``Vocabulary.words``)
     name: str = ""  #: First word in the source's terms, with placeholders; empty: the id
 
-    def in_words_of(self, vocabulary: Vocabulary) -> Command:
+    def in_words_of(self, vocabulary: Vocabulary) -> PromptCommand:
         """Returns the command with its placeholders replaced by the source's words."""
         keys = ", ".join(output.key for output in explorer_outputs(vocabulary))
-        return Command(
+        return PromptCommand(
             self.id, self.argument, vocabulary.say(self.help, outputs=keys), vocabulary.say(self.name) or self.id
         )
 
@@ -62,7 +62,7 @@ class Registry(Struct, frozen=True):
     panes: dict[str, tuple[str, tuple[str, ...]]]
     groups: dict[str, str]  #: Headings of the groups on the help screen
     key_texts: dict[str, str]  #: Display texts of keys
-    commands: tuple[Command, ...]  #: Commands of the command line
+    commands: tuple[PromptCommand, ...]  #: Commands of the command line
     aliases: dict[str, str]  #: Alternative names of commands
     glossary: tuple[tuple[str, str], ...]  #: Terms on the screen, and their meanings
     tree_marks: tuple[tuple[str, str], ...]  #: Marks after a node of the tree, and their meanings
@@ -74,7 +74,7 @@ class Registry(Struct, frozen=True):
 # - Left and right move the time cursor as `h` and `l` do: zoom, marks and ranges refer to it. `a` and `d` pan.
 # - Space in the tree narrows to a node: rows cannot be picked there.
 # - `h` does not open the help: it moves left there too. `?` and F1 open and close it.
-# - `}` and `{` treat consecutive instructions of one problem as one place.
+# - `}` and `{` treat consecutive events of one problem as one place.
 _REGISTRY: Final = json.decode(Path(__file__).with_name("actions.json").read_bytes(), type=Registry)
 COMMANDS, PANES, GROUPS = _REGISTRY.commands, _REGISTRY.panes, _REGISTRY.groups
 GLOSSARY, TREE_MARKS = _REGISTRY.glossary, _REGISTRY.tree_marks
@@ -222,7 +222,7 @@ def split_command(text: str) -> tuple[str, str]:
     return _REGISTRY.aliases.get(word, word), rest.strip()
 
 
-def commands_named(word: str, vocabulary: Vocabulary) -> list[Command]:
+def commands_named(word: str, vocabulary: Vocabulary) -> list[PromptCommand]:
     """Commands whose name starts with a word; only the exact match if there is one."""
     commands = [command.in_words_of(vocabulary) for command in COMMANDS]
     exact = [command for command in commands if word in (command.name, command.id)]

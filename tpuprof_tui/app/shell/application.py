@@ -27,7 +27,7 @@ from ..panes.lines import LinesView
 from ..panes.prompt import KeyBar
 from ..settings.actions import PANES, Action, actions_for, bindings, key_text, keymap_of, keys_of, remap
 from ..settings.config import Preferences
-from ..terminal import Commands, TerminalApp
+from ..terminal import ActionPalette, TerminalApp
 from . import messages, process
 from .exports import Exports
 from .key_queue import KeyQueue
@@ -250,8 +250,8 @@ class TpuprofApp(TerminalApp):
 
     def action_command_palette(self) -> None:
         """Opens the command palette, unless it is open."""
-        if not isinstance(self.screen, Commands):
-            self.push_screen(Commands())
+        if not isinstance(self.screen, ActionPalette):
+            self.push_screen(ActionPalette())
 
     async def action_quit(self) -> None:
         """Closes the overlay if one is open, else exits."""

@@ -54,7 +54,7 @@ class CaptureEntry(Struct, frozen=True):
     total: str = ""
     busiest: str = ""
     failed: bool = False  #: Whether it could not be read
-    told: Sentence | None = None  #: The answer in one sentence, read from the capture; None: not known
+    sentence: Sentence | None = None  #: The answer in one sentence, read from the capture; None: not known
     session: SessionEntry | None = None  #: For a session of a folder of recordings: what the list says of it; else None
 
     @property
@@ -119,7 +119,7 @@ def facts_of(entry: CaptureEntry, cancelled: Callable[[], bool]) -> CaptureEntry
     unit = figures.busiest
     busiest = f"{unit.name:>3} {percent_text(unit.utilisation, guessed=unit.guessed)}" if unit else ""
     return replace(entry, mode=profile.recording.short, total=time_text(total_ns(query.session)), busiest=busiest,
-                   told=told)  # fmt: skip
+                   sentence=told)  # fmt: skip
 
 
 def below(roots: Sequence[str]) -> str:
@@ -236,7 +236,7 @@ class CaptureList(LinesView):
     def cursor_changed(self) -> None:
         """Tells the sentence of the capture under the cursor in the headline."""
         for each in self.entries[self.cursor : self.cursor + 1]:
-            self.screen.query_one(HeadlineBar).show_sentence(each.told)
+            self.screen.query_one(HeadlineBar).show_sentence(each.sentence)
 
     def action_open(self) -> None:
         """Opens the capture under the cursor, or the marked recordings together."""

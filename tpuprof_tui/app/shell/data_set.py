@@ -16,7 +16,7 @@ from textual.screen import Screen
 from textual.worker import get_current_worker
 
 from tpuprof_tui.dataset.captures import is_address, local_copy
-from tpuprof_tui.dataset.listing import Figure, Listing, Row, over_days, shortened_paths, spark_line
+from tpuprof_tui.dataset.listing import ListColumn, ListedCapture, Listing, over_days, shortened_paths, spark_line
 from tpuprof_tui.dataset.store import store_at
 from tpuprof_tui.errors import TpuprofError
 from tpuprof_tui.formats.escape import clean
@@ -131,7 +131,7 @@ class CaptureTable(LinesView):
             items.append(number)
         return lines, items
 
-    def _rows(self) -> list[Row]:
+    def _rows(self) -> list[ListedCapture]:
         view = self.view
         return [] if view.listing is None else view.listing.shown(view.words, view.column, down=view.down)
 
@@ -209,7 +209,7 @@ class CaptureTable(LinesView):
         ask(self, PromptRequest("Filter", before, changed, changed, cancelled))
 
 
-def _text(figure: Figure, value: float | None) -> str:
+def _text(figure: ListColumn, value: float | None) -> str:
     if value is None:
         return MISSING
     if figure.kind == "share":

@@ -79,22 +79,22 @@ class PollResult(Struct, frozen=True):
     """State on disk of the capture on the screen, and fingerprint of the one that could not be read; empty: none."""
 
     path: str
-    now: DiskState
+    state: DiskState
     failed_fingerprint: str = ""
 
 
 def read_disk_state(path: str, catalog: Catalog | None = None) -> DiskState:
     """Polls a capture and its folder without reading events; never raises: inaccessible parts are empty."""
     catalog = catalog or Catalog()
-    return DiskState(catalog.fingerprint(path), frozenset(catalog.beside(path, MAX_NEIGHBOURS)))
+    return DiskState(catalog.fingerprint(path), frozenset(catalog.siblings(path, MAX_NEIGHBOURS)))
 
 
-def disk_change(path: str, read: DiskState, now: DiskState) -> DiskChange | None:
+def disk_change(path: str, read: DiskState, current: DiskState) -> DiskChange | None:
     """The change since the capture was read; None without a change or if nothing is accessible."""
     capture = capture_of(path)
-    if now.fingerprint and read.fingerprint and now.fingerprint != read.fingerprint:
+    if current.fingerprint and read.fingerprint and current.fingerprint != read.fingerprint:
         return DiskChange(path, CHANGED)
-    added = sorted(now.folder_names - read.folder_names - {capture.name})
+    added = sorted(current.folder_names - read.folder_names - {capture.name})
     if added and read.fingerprint:
         more = f" (and {len(added) - 1} more)" if len(added) > 1 else ""
         return DiskChange(str(capture.parent / added[-1]), f"new: {clean(added[-1])}{more}, O lists it")
@@ -152,7 +152,7 @@ class CaptureWatcher:
             Message for the bottom line, and path of the capture to load in follow mode; empty: none.
         """
         stable, self._last_poll = poll == self._last_poll, poll
-        failed, change = self.failed, disk_change(self.path, self.disk_state, poll.now)
+        failed, change = self.failed, disk_change(self.path, self.disk_state, poll.state)
         to_show = change
         if failed is not None:
             if poll.failed_fingerprint in ("", failed.fingerprint):

@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from textual.worker import Worker, get_current_worker
 
-from tpuprof_tui.analysis.selecting.state import DisplayState, Scope, Selection
+from tpuprof_tui.analysis.selecting.state import DisplayState, Scope, SelectedItem
 from tpuprof_tui.dataset import is_data_set
 from tpuprof_tui.errors import NO_MEMORY, TpuprofError, UnreadableError
 from tpuprof_tui.formats.escape import clean
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tpuprof_tui.analysis.selecting.state import Place
     from tpuprof_tui.model import Lane, Profile
 
-    from ..explorer.panes import Layout
+    from ..explorer.panes import PaneLayout
     from .application import TpuprofApp
     from .data_set import DataSetViewState
 
@@ -47,7 +47,7 @@ class Capture(Struct, frozen=True):
     recordings: str = ""  #: Names of the recordings to open of a folder of several; empty: it is listed to choose from
 
 
-class Loaded(Struct, frozen=True):
+class LoadResult(Struct, frozen=True):
     """A profile that is ready to show."""
 
     session: Session  #: The profile with its indexes
@@ -86,7 +86,7 @@ class Opening:
         #: The capture on the screen (or shown last), and its state on disk before it was read.
         self._last_shown: tuple[Capture, DiskState] | None = None
         #: View to carry over to the next profile: display state, its profile, and layout.
-        self._view_to_restore: tuple[DisplayState, Profile, Layout] | None = None
+        self._view_to_restore: tuple[DisplayState, Profile, PaneLayout] | None = None
         #: Message to show when the capture being read is on the screen.
         self._message_when_loaded = ""
         #: Whether the previous capture is shown again if reading fails.
@@ -94,7 +94,7 @@ class Opening:
         #: Message while the rest of the profile on the screen is being read; empty: it is complete.
         self._partial_message = ""
         #: Profile that was loaded while an overlay covered the loading screen; shown when it closes.
-        self._pending: Loaded | None = None
+        self._pending: LoadResult | None = None
         self._worker: Worker[None] | None = None
         self._polls = False
 
@@ -188,7 +188,7 @@ class Opening:
             self._post(self._show_failure, error, disk_state)
         else:
             if not worker.is_cancelled:
-                self._post(self._show, Loaded(session, disk_state, earlier_error))
+                self._post(self._show, LoadResult(session, disk_state, earlier_error))
 
     def _read_profile(self, path: str, disk_state: DiskState, worker: Worker[None]) -> Profile:
         reported_at = 0.0
@@ -198,7 +198,7 @@ class Opening:
             if worker.is_cancelled:
                 raise CancelledError
             if progress.profile is not None and self.against is None:
-                part = Loaded(_prepared(progress.profile), disk_state, partial_message=progress.text)
+                part = LoadResult(_prepared(progress.profile), disk_state, partial_message=progress.text)
                 self._post(self._show, part)
             elif progress.group or time.monotonic() - reported_at > REPORT_EVERY:
                 reported_at = time.monotonic()
@@ -254,7 +254,7 @@ class Opening:
         loading.show_failure(error.message, error.hint)
         self._watch()
 
-    def _show(self, loaded: Loaded) -> None:
+    def _show(self, loaded: LoadResult) -> None:
         """Opens the explorer; if an overlay covers the loading screen, waits until it closes."""
         app = self._app
         if app.loading is not None and app.screen is not app.loading:
@@ -436,11 +436,11 @@ class Opening:
 
 def _prepared(profile: Profile) -> Session:
     """Opens a session with everything that its first frame needs, so that the event loop stays free for keys."""
-    from tpuprof_tui.views import screen
+    from tpuprof_tui.views import summary_views
 
     from ..explorer import screen as explorer  # noqa: F401 - drawing is imported here too
 
-    return screen.prepared_session(profile)
+    return summary_views.prepared_session(profile)
 
 
 def _path_of(profile: Profile, lane: Lane) -> tuple[str, ...]:
@@ -450,7 +450,7 @@ def _path_of(profile: Profile, lane: Lane) -> tuple[str, ...]:
 def carried_state(state: DisplayState, old: Profile, session: Session) -> DisplayState:
     """Carries a state over to another profile: window, scope, marks, range, sort and filter as far as they fit.
 
-    Groups and lanes are matched by their labels; an instruction stays selected if the same row of the same lane starts
+    Groups and lanes are matched by their labels; an event stays selected if the same row of the same lane starts
     at the same time.
     """
     new = session.profile
@@ -469,7 +469,7 @@ def carried_state(state: DisplayState, old: Profile, session: Session) -> Displa
 
     same_counters = [each.name for each in old.counters] == [each.name for each in new.counters]
     scope, chosen = state.scope, state.selection
-    selection = Selection(new_group(chosen.group), new_lane(chosen.lane), new_row(chosen.lane, chosen.row))
+    selection = SelectedItem(new_group(chosen.group), new_lane(chosen.lane), new_row(chosen.lane, chosen.row))
     carried = replace(
         state,
         full_start=fresh.full_start, full_end=fresh.full_end,
@@ -503,7 +503,7 @@ def _with_notes_and_place(
         The state; the notes file, None if notes are not saved; an error sentence, or an empty text.
     """
     from tpuprof_tui.analysis.selecting.filters import compile_filter
-    from tpuprof_tui.analysis.selecting.navigation import at_place
+    from tpuprof_tui.analysis.selecting.moves import at_place
     from tpuprof_tui.analysis.selecting.notes import NotesError, read_notes
 
     error_text = ""

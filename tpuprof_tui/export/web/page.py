@@ -124,7 +124,7 @@ class _Page:
             "length": query.span,
             "total": total,
             "instructions": sum(each.count for each in device),
-            "whole": profile.instructions,
+            "whole": profile.event_count,
             "selection": "; ".join(f"{fact.title} {fact.value}" for fact in selection_facts(query)),
             "shown": sum(each["shown"] for each in records),
             "until": until,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from tpuprof_tui.sources.source import RECORDINGS, ProgressCallback, SessionEntry, Source, Verdict
+from tpuprof_tui.sources.source import RECORDINGS, ProgressCallback, Recognition, SessionEntry, Source
 
 from .read import folders
 
@@ -24,24 +24,24 @@ class AscendSource(Source):
     options = (RECORDINGS,)
     priority = 3
 
-    def recognises(self, path: Path) -> Verdict:
+    def recognises(self, path: Path) -> Recognition:
         """Recognises a path by names: its own, those of its entries and of its parents; else files by their content."""
-        found = folders.found_at(path)
+        found = folders.profiles_at(path)
         if found.workers:
             first = found.workers[0]
             example = min(found.workers[0].every_file(), default=first.root)
             more = len(found.workers) - 1
             reason = f"it holds {example.name}" + (f" and {more} more ranks" if more else "")
             if all(worker.by_content for worker in found.workers):
-                return Verdict("content", f"{reason}, which CANN wrote", decides=True)
-            return Verdict("name", reason)
+                return Recognition("content", f"{reason}, which CANN wrote", decides=True)
+            return Recognition("name", reason)
         if found.cluster:
-            return Verdict("name", f"it holds {min(found.cluster)}")
+            return Recognition("name", f"it holds {min(found.cluster)}")
         if found.raw:
-            return Verdict("name", f"it holds raw output ({found.raw[0].folder.name})")
+            return Recognition("name", f"it holds raw output ({found.raw[0].folder.name})")
         if found.archives:
-            return Verdict("content", f"{found.archives[0].name} is an archive of one", decides=True)
-        return Verdict("", f"neither {folders.OUTPUT} nor files that msprof writes")
+            return Recognition("content", f"{found.archives[0].name} is an archive of one", decides=True)
+        return Recognition("", f"neither {folders.OUTPUT} nor files that msprof writes")
 
     def open(self, path: Path, options: Mapping[str, Any], progress: ProgressCallback | None) -> Profile:
         """Reads all ranks; unreadable files become Problems; the error for raw output states how to export it."""
@@ -56,13 +56,13 @@ class AscendSource(Source):
 
     def files(self, path: Path) -> Sequence[Path]:
         """The files of all ranks and of the cluster."""
-        found = folders.found_at(path)
+        found = folders.profiles_at(path)
         return [*(file for worker in found.workers for file in worker.every_file()), *found.cluster.values(),
                 *found.archives] or [path]  # fmt: skip
 
     def sessions(self, path: Path) -> Sequence[SessionEntry]:
         """The sessions that the folders below a folder are recordings of."""
-        workers = folders.found_at(path).workers if path.is_dir() else ()
+        workers = folders.profiles_at(path).workers if path.is_dir() else ()
         if len({worker.root for worker in workers}) < 2:
             return ()
         return folders.sessions(workers)

@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from tpuprof_tui.child_process import cores
+from tpuprof_tui.child_process import cpu_count
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
@@ -34,7 +34,7 @@ from tpuprof_tui.model import INT_MISSING, Problem, Severity
 from .chunks import NOTHING, EventChunks, Tally, decoded_alone
 from .columns import F64, I32, I64, Codes, GrowingColumns, exact_ns, lookup, text_of_times
 from .inflate import PackedText, text_of
-from .processes import workers
+from .processes import child_processes
 
 _MISSING: Final = {str: "", msgspec.Raw: NOTHING}
 
@@ -565,10 +565,10 @@ def _in_sections(
 ) -> Some | None:  # fmt: skip
     """Reads a large file in several processes; None if that is not worth it, not possible, or a border was wrong."""
     size = os.fstat(raw.fileno()).st_size
-    first, *others = sections_of(raw, size, cores())
+    first, *others = sections_of(raw, size, cpu_count())
     if not others or memory_bytes() < new.memory_factor * size:  # type: ignore[attr-defined]
         return None
-    with workers(len(others)) as processes:
+    with child_processes(len(others)) as processes:
         if len(processes) < len(others):
             return None
         for process, section in zip(processes, others, strict=True):

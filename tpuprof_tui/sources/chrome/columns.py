@@ -116,7 +116,7 @@ def lookup(keys: I64, wanted: I64, values: I64 | None = None) -> I64:
 # -- arguments
 
 
-class Kind(Struct, frozen=True):
+class Cast(Struct, frozen=True):
     """What becomes of the values of an argument."""
 
     #: Makes a column of them, given the codes of texts, and a list for the indices of integers beyond int64.
@@ -126,14 +126,14 @@ class Kind(Struct, frozen=True):
     type: Any = Any
 
 
-INTEGER: Final = Kind(lambda values, _, beyond: wholes(values, beyond), INT_MISSING)
-FLOAT: Final = Kind(lambda values, *_: floats(values), np.nan)
+INTEGER: Final = Cast(lambda values, _, beyond: wholes(values, beyond), INT_MISSING)
+FLOAT: Final = Cast(lambda values, *_: floats(values), np.nan)
 #: Codes of texts; -1 for anything else, and for empty ones.
-TEXT: Final = Kind(lambda values, texts, _: text_codes(texts, values))
+TEXT: Final = Cast(lambda values, texts, _: text_codes(texts, values))
 #: Codes of JSON texts; -1 if absent.
-JSON: Final = Kind(lambda values, texts, _: raw_codes(texts, values), NOTHING, msgspec.Raw)
+JSON: Final = Cast(lambda values, texts, _: raw_codes(texts, values), NOTHING, msgspec.Raw)
 #: The values as they are, in a list.
-ANY: Final = Kind(lambda values, *_: list(values))
+ANY: Final = Cast(lambda values, *_: list(values))
 
 
 class ArgumentColumns:

@@ -19,7 +19,7 @@ from tpuprof_tui.child_process import python_words
 from tpuprof_tui.model.mapped_arrays import pickled, unpickled
 
 
-class Worker:
+class ChildProcess:
     """Another process, which calls one function after the other."""
 
     def __init__(self) -> None:
@@ -61,13 +61,13 @@ class Worker:
 
 
 @contextlib.contextmanager
-def workers(count: int) -> Iterator[list[Worker]]:
+def child_processes(count: int) -> Iterator[list[ChildProcess]]:
     """At most ``count`` processes: those that could be started. They are killed when the block ends."""
-    found: list[Worker] = []
+    found: list[ChildProcess] = []
     try:
         for _ in range(count):
             with contextlib.suppress(OSError):
-                found.append(Worker())
+                found.append(ChildProcess())
         yield found
     finally:
         for worker in found:

@@ -12,8 +12,8 @@ from tpuprof_tui.sources.source import (
     RECORDINGS,
     Progress,
     ProgressCallback,
+    Recognition,
     Source,
-    Verdict,
     chosen_files,
     file_size,
     first_bytes,
@@ -40,13 +40,13 @@ class NsysSource(Source):
     priority = 4
     options = (RECORDINGS,)
 
-    def recognises(self, path: Path) -> Verdict:
+    def recognises(self, path: Path) -> Recognition:
         """Recognises a path by the tables of the database."""
         found = self.files(path)
         if not found:
-            return Verdict("", "no SQLite database with StringIds and tables of events of Nsight Systems")
+            return Recognition("", "no SQLite database with StringIds and tables of events of Nsight Systems")
         tables = "its tables are those of Nsight Systems"
-        return Verdict("content", f"it holds {found[0].name}" if os.path.isdir(path) else tables)
+        return Recognition("content", f"it holds {found[0].name}" if os.path.isdir(path) else tables)
 
     def open(self, path: Path, options: Mapping[str, Any], progress: ProgressCallback | None) -> Profile:
         """Reads a file, or all files of a folder; a file of a folder that cannot be read becomes a Problem."""

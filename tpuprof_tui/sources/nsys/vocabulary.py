@@ -34,7 +34,7 @@ _CATEGORIES: Final = {
 }  # fmt: skip
 COLUMNS: Final = (
     *(replace(column, **_OTHER.get(column.key, {})) for column in TORCH_COLUMNS if column.key not in _LACKING),
-    Column("graph_node", "Graph node", is_id=True, width=9, engines=("stream",), group="links",
+    Column("graph_node", "Graph node", is_id=True, width=9, lanes=("stream",), group="links",
            help="Node of the CUDA graph that it belongs to."),
 )  # fmt: skip
 

@@ -35,7 +35,7 @@ _LONGEST, _SEVERAL, _MUCH = 1 << 20, 16, 1 << 16
 _MEMORY: Final = "[memory]"
 
 
-class Group:
+class Events:
     """The events of a kind in a piece.
 
     Attributes:
@@ -62,7 +62,7 @@ class Group:
         return self.fields.last(field, np.broadcast_to(np.asarray(otherwise, np.int64), len(self)))
 
 
-class Events:
+class PieceEvents:
     """Track events, work and samples of counters of GPUs.
 
     Args:
@@ -114,11 +114,11 @@ class Events:
         none = np.zeros(len(piece), np.int64)
         state = self.states.at(piece.fields.last(SEQUENCE, none)[found.owner], piece.first + found.owner)
         used, place = distinct(state)
-        sound = np.array([self.states[each].sound for each in used.tolist()], np.bool_)[place]
+        sound = np.array([self.states[each].complete for each in used.tolist()], np.bool_)[place]
         sound |= piece.fields.last(FLAGS, none)[found.owner] & _NEEDS_STATE == 0
         self.needed = int((~sound).sum())
         found, state = found[sound], state[sound]
-        self.track, self.work, self.samples = (Group(piece, kind, found, state) for kind in (EVENT, STAGE, COUNTERS))
+        self.track, self.work, self.samples = (Events(piece, kind, found, state) for kind in (EVENT, STAGE, COUNTERS))
         self._notes, self._note_fields = self._inner(4)
         self._older = self._inner(6)
         # values in values: what is damaged in one belongs to the annotation
@@ -140,10 +140,10 @@ class Events:
         self.piece.damaged[track.packet[outer.owner[damaged]]] = True
         return outer, found
 
-    def texts_of(self, group: Group, found: Fields, table: int, codes: Codes, *, count: bool = True) -> I64:
+    def texts_of(self, group: Events, fields: Fields, table: int, codes: Codes, *, count: bool = True) -> I64:
         """Codes of the texts that fields of events hold, or the ids of."""
-        code, is_id = np.zeros(len(found.owner), np.int64), found.at < 0
-        ids = found[is_id]
+        code, is_id = np.zeros(len(fields.owner), np.int64), fields.at < 0
+        ids = fields[is_id]
         told = self.states.texts(table, group.state[ids.owner], ids.value, group.packet[ids.owner] + self.piece.first,
                                  lambda text: -1 if text is None else codes[text])  # fmt: skip
         unknown = told < 0
@@ -151,7 +151,7 @@ class Events:
             self.unknown += int(unknown.sum()) * count
             told[unknown] = codes["unknown"]
         code[is_id] = told
-        code[~is_id] = [codes[text(each)] for each in self.piece.data.texts(found[~is_id])]
+        code[~is_id] = [codes[text(each)] for each in self.piece.data.texts(fields[~is_id])]
         return code
 
     def _is_memory(self) -> Mask:
@@ -305,7 +305,7 @@ class Events:
                 found[row] = f'"process_id":{signed(told.get(2, 0))},{found[row]}'
         return found, stream
 
-    def _number(self, group: Group, row: Any) -> Any:
+    def _number(self, group: Events, row: Any) -> Any:
         """Numbers of the packets of events in the trace."""
         return self.piece.first + group.packet[row]
 

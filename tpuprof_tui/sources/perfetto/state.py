@@ -84,7 +84,7 @@ class Interned:
         """What holds nothing: this if it does."""
         return Interned() if self._tables or self.values else self
 
-    def is_told_anew(self, table: int, iid: int) -> bool:
+    def is_redefined(self, table: int, iid: int) -> bool:
         """Whether an id stood for something else before."""
         return (table, iid) in self._told
 
@@ -186,7 +186,7 @@ class State(Struct):
     """State of a sequence of packets, from one of them on."""
 
     interned: Interned  #: What it interned
-    sound: bool = True  #: Whether no packet was lost since it was last cleared
+    complete: bool = True  #: Whether no packet was lost since it was last cleared
     #: track, clock, counters: What packets have unless they say otherwise; 0: none. Uuids of extra counters by the
     #: field that holds them.
     track: int = 0
@@ -213,14 +213,14 @@ class States:
     def __iter__(self) -> Iterator[State]:
         return iter(self._every)
 
-    def now(self, sequence: int) -> State:
+    def latest(self, sequence: int) -> State:
         """The last state of a sequence."""
         if sequence not in self._of:
             self._of[sequence] = [-1], [len(self._every)]
             self._every.append(State(Interned()))
         return self[self._of[sequence][1][-1]]
 
-    def knows(self, sequence: int) -> bool:
+    def has(self, sequence: int) -> bool:
         """Whether a sequence has a state."""
         return sequence in self._of
 
@@ -230,8 +230,8 @@ class States:
         Raises:
             DamagedError: There are more than any recorder tells.
         """
-        found = replace(self.now(sequence), **changes)
-        if found == self.now(sequence):
+        found = replace(self.latest(sequence), **changes)
+        if found == self.latest(sequence):
             return
         if len(self._every) > _MOST_STATES:
             raise DamagedError
@@ -248,7 +248,7 @@ class States:
         found = np.zeros(len(sequence), np.int64)
         every, place = distinct(sequence)
         for number, each in enumerate(every.tolist()):
-            self.now(each)
+            self.latest(each)
             rows = np.flatnonzero(place == number) if len(every) > 1 else slice(None)
             packets, places = self._of[each]
             found[rows] = np.array(places)[np.searchsorted(packets, packet[rows], "right") - 1]
@@ -267,7 +267,7 @@ class States:
         for number, one, id_, at in zip(*map(np.ndarray.tolist, columns), strict=True):
             interned, id_ = self[one].interned, id_ & _UNSIGNED
             codes[number] = code_of(interned.get(table, id_, at))
-            if interned.is_told_anew(table, id_):
+            if interned.is_redefined(table, id_):
                 anew.append(number)
         found: I64 = codes[group]
         for place in np.flatnonzero(np.isin(group, anew)).tolist() if anew else ():

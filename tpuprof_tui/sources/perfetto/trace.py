@@ -18,7 +18,7 @@ from tpuprof_tui.sources.chrome.columns import Codes, GrowingColumns
 from tpuprof_tui.sources.chrome.inflate import PackedText
 
 from . import packets as of
-from .events import BEGIN, COUNTER, END, INSTANT, Events, Group
+from .events import BEGIN, COUNTER, END, INSTANT, Events, PieceEvents
 from .packets import CLOCK, FLAGS, SEQUENCE, TIME, Packets, Piece
 from .state import (
     CATEGORIES,
@@ -79,10 +79,10 @@ _LINES: Final = {
 }  # fmt: skip
 
 
-class Found(Struct):
+class PieceColumns(Struct):
     """The events of a piece: columns of what is shown, in the order of the packets, and what is told with them."""
 
-    events: Events  #: All, with their arguments
+    events: PieceEvents  #: All, with their arguments
     slot: I64  #: Numbers among all that has arguments in the piece
     row: I64  #: Rows of track events; -1: work
     #: start, length: Times in ns; of slices with a begin and an end the length is 0 at first.
@@ -136,7 +136,7 @@ class PerfettoTrace(PackedText):
 
     # -- packets
 
-    def found(self, codes: dict[str, Codes]) -> Iterator[tuple[int, Found]]:
+    def events_by_piece(self, codes: dict[str, Codes]) -> Iterator[tuple[int, PieceColumns]]:
         """Offset and events of one piece after the other; ``codes``: where the codes are from."""
         for raw, split in self._packets:
             self.pieces.append((self._packet, self._packets.left))
@@ -152,7 +152,7 @@ class PerfettoTrace(PackedText):
                 except _FAULTS:
                     piece.damaged[packet] = True
             self.states.damaged.update((np.flatnonzero(piece.damaged) + piece.first).tolist())
-            yield self._packets.offset, self._found(Events(piece, self.states, self._titles), codes)
+            yield self._packets.offset, self._found(PieceEvents(piece, self.states, self._titles), codes)
             self._defects.update(
                 damaged=int(piece.damaged.sum()) + piece.broken, too_long=piece.too_long, zstd=piece.zstd
             )
@@ -166,15 +166,15 @@ class PerfettoTrace(PackedText):
         """Takes what a packet says of others."""
         told = dict(packet)
         sequence = signed(told.get(SEQUENCE, 0))
-        if told.get(of.DROPPED) and self.states.knows(sequence):
-            self.states.change(sequence, number, sound=False)
+        if told.get(of.DROPPED) and self.states.has(sequence):
+            self.states.change(sequence, number, complete=False)
             self._defects["lost"] += 1
         if told.get(FLAGS, 0) & _CLEARED or told.get(of.CLEARED):
-            interned = self.states.now(sequence).interned.cleared()
-            self.states.change(sequence, number, interned=interned, sound=True, track=0, clock=0, counters={})
+            interned = self.states.latest(sequence).interned.cleared()
+            self.states.change(sequence, number, interned=interned, complete=True, track=0, clock=0, counters={})
         for key, value in packet:
             if key == of.INTERNED:
-                self.states.now(sequence).interned.add(value, number)
+                self.states.latest(sequence).interned.add(value, number)
             elif key == of.DEFAULTS:
                 found = last(value)
                 events = fields(found.get(11, b""))
@@ -202,7 +202,7 @@ class PerfettoTrace(PackedText):
 
     # -- events
 
-    def _found(self, events: Events, codes: dict[str, Codes]) -> Found:
+    def _found(self, events: PieceEvents, codes: dict[str, Codes]) -> PieceColumns:
         piece, track, kind = events.piece, events.track, events.kind
         times = self._times(events)
         start, length = self._older_times(events, times[track.packet]), np.zeros(len(track), np.int64)
@@ -237,7 +237,7 @@ class PerfettoTrace(PackedText):
         order = np.argsort(joined["slot"])
         rows = np.flatnonzero(events.memory & sound)
         key = self._track_keys(events, events.memory & sound, uuid, place, codes["keys"])
-        found = Found(events, samples=samples, names=self._names, memory=(rows, start[rows], key[rows]),
+        found = PieceColumns(events, samples=samples, names=self._names, memory=(rows, start[rows], key[rows]),
                       **{field: values[order] for field, values in joined.items()})  # fmt: skip
         self._names, self._count = [], self._count + events.count
         return found
@@ -246,7 +246,7 @@ class PerfettoTrace(PackedText):
         every, place = distinct(state)
         return np.array([getattr(self.states[each], field) for each in every.tolist()], np.int64)[place]
 
-    def _times(self, events: Events) -> I64:
+    def _times(self, events: PieceEvents) -> I64:
         """Times of the packets of a piece, ns; those out of range are at least `MOST_TIME`."""
         fields_, none = events.piece.fields, np.zeros(len(events.piece), np.int64)
         times, clock, sequence = (fields_.last(number, none) for number in (TIME, CLOCK, SEQUENCE))
@@ -259,7 +259,7 @@ class PerfettoTrace(PackedText):
                                            np.where(clock[packet] == 0, own, clock[packet]))  # fmt: skip
         return times
 
-    def _older_times(self, events: Events, start: I64) -> I64:
+    def _older_times(self, events: PieceEvents, start: I64) -> I64:
         """Times of track events, of which older ones count them from the event before."""
         found = events.track.fields.of(1, 16)
         told = dict(
@@ -275,7 +275,7 @@ class PerfettoTrace(PackedText):
             start[row] = self._reference[of_]
         return start
 
-    def _count_kinds(self, track: Group, kind: I64, names: dict[int, Any]) -> None:
+    def _count_kinds(self, track: Events, kind: I64, names: dict[int, Any]) -> None:
         """Counts the track events of types that are not followed."""
         named, sampled = np.zeros((2, len(track)), np.bool_)
         named[track.fields.of(10, 23).owner] = True
@@ -284,7 +284,7 @@ class PerfettoTrace(PackedText):
         followed = ((kind > 0) & (kind < COUNTER)) | ((kind == COUNTER) & sampled)
         self._defects["kind"] += int((~followed & ((kind != 0) | named)).sum())
 
-    def _track_names(self, events: Events, shown: Mask, older: dict[int, Any], codes: Codes) -> I64:
+    def _track_names(self, events: PieceEvents, shown: Mask, older: dict[int, Any], codes: Codes) -> I64:
         track, code = events.track, np.full(len(events.track), -1, np.int64)
         named = track.fields.of(10, 23)
         named = named[shown[named.owner]]
@@ -297,7 +297,7 @@ class PerfettoTrace(PackedText):
             code[without] = codes[""]
         return code
 
-    def _track_keys(self, events: Events, shown: Mask, uuid: I64, place: I64, codes: Codes) -> I64:
+    def _track_keys(self, events: PieceEvents, shown: Mask, uuid: I64, place: I64, codes: Codes) -> I64:
         """Codes of category, process and thread of the track events that are shown."""
         track, words = events.track, self._words
         category = np.full(len(track), words[""], np.int64)
@@ -339,7 +339,7 @@ class PerfettoTrace(PackedText):
                 self._name(place[:1], place[0])
         return found
 
-    def _add_edges(self, track: Group, rows: I64, uuid: I64, nest: I64, start: I64, kind: I64) -> None:
+    def _add_edges(self, track: Events, rows: I64, uuid: I64, nest: I64, start: I64, kind: I64) -> None:
         """Adds begins and ends of slices."""
         own = rows[nest[rows] < 0]
         every, index = distinct(uuid[own])
@@ -347,7 +347,7 @@ class PerfettoTrace(PackedText):
         slot = np.where(track.slot[rows] < 0, -1, track.slot[rows] + self._count)
         self._edges.add(nest=nest[rows], time=start[rows], number=np.where(kind[rows] == BEGIN, slot, -2 - slot))
 
-    def _add_flows(self, events: Events, shown: Mask, start: I64) -> None:
+    def _add_flows(self, events: PieceEvents, shown: Mask, start: I64) -> None:
         """Adds the flows that begin or end at track events."""
         found = events.piece.data.numbers(events.track.fields.of(*_FLOWS), _FLOWS[2:])
         found = found[shown[found.owner]]
@@ -356,7 +356,7 @@ class PerfettoTrace(PackedText):
 
     # -- work of GPUs
 
-    def _work(self, events: Events, time: I64, codes: dict[str, Codes]) -> dict[str, I64]:
+    def _work(self, events: PieceEvents, time: I64, codes: dict[str, Codes]) -> dict[str, I64]:
         """Columns of work."""
         work, data = events.work, events.piece.data
         length, device, ids, names = work.numbers(2), work.numbers(11), work.numbers(1), Codes()
@@ -404,7 +404,7 @@ class PerfettoTrace(PackedText):
                 "name": np.array([name for *_, name in what], np.int64)[group[rows]]}  # fmt: skip
 
     @staticmethod
-    def _told(events: Events, field: int, table: int, codes: Codes) -> I64:
+    def _told(events: PieceEvents, field: int, table: int, codes: Codes) -> I64:
         """Codes of what a field of work names; -1: nothing."""
         named, found = events.work.fields.of(field), np.full(len(events.work), -1, np.int64)
         found[named.owner] = events.texts_of(events.work, named, table, codes)
@@ -413,7 +413,7 @@ class PerfettoTrace(PackedText):
     # -- counters
 
     def _samples(
-        self, events: Events, sound: Mask, uuid: I64, start: I64, times: I64, codes: Codes
+        self, events: PieceEvents, sound: Mask, uuid: I64, start: I64, times: I64, codes: Codes
     ) -> dict[str, npt.NDArray[Any]]:  # fmt: skip
         """Samples of counters: codes, times and values."""
         track, data = events.track, events.piece.data
@@ -450,7 +450,7 @@ class PerfettoTrace(PackedText):
         return {"counter": np.append(code, others[0]).astype(np.int32), "time": np.append(time, others[1]),
                 "value": np.append(value, np.array([each[2] for each in more], np.float64))}  # fmt: skip
 
-    def _sums(self, track: Group, rows: I64, uuid: int, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def _sums(self, track: Events, rows: I64, uuid: int, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Values of a counter whose values count from the one before."""
         for place, state in enumerate(track.state[rows].tolist()):
             sums = self.states[state].interned.values
@@ -466,7 +466,7 @@ class PerfettoTrace(PackedText):
         return self._series[uuid]
 
     def _extra(
-        self, events: Events, row: int, found: Fields, time: int, codes: Codes
+        self, events: PieceEvents, row: int, found: Fields, time: int, codes: Codes
     ) -> Iterator[tuple[int, int, float]]:  # fmt: skip
         """Values of counters that a track event of any type holds."""
         state = self.states[int(events.track.state[row])]

@@ -15,24 +15,24 @@ _UNITS: Final = {1: "ns", 3: "B"}
 Place = tuple[int | str, int | str]
 
 
-def name_of(found: dict[int, Any]) -> str:
+def name_of(fields: dict[int, Any]) -> str:
     """Name of a track."""
-    return next((text(found[number])[:_LONGEST] for number in _NAMES if number in found), "")
+    return next((text(fields[number])[:_LONGEST] for number in _NAMES if number in fields), "")
 
 
-def owner_of(found: dict[int, Any]) -> tuple[tuple[int, ...], str]:
+def owner_of(fields: dict[int, Any]) -> tuple[tuple[int, ...], str]:
     """Ids and name of the process or thread that a track is; no ids if it is neither."""
-    process, thread = last(found.get(PROCESS)), last(found.get(THREAD))
-    if THREAD in found:
-        return (signed(thread.get(1, 0)), signed(thread.get(2, 0))), text(thread.get(5) or name_of(found))
-    if PROCESS in found:
-        return (signed(process.get(1, 0)),), text(process.get(6) or process.get(2) or name_of(found))
+    process, thread = last(fields.get(PROCESS)), last(fields.get(THREAD))
+    if THREAD in fields:
+        return (signed(thread.get(1, 0)), signed(thread.get(2, 0))), text(thread.get(5) or name_of(fields))
+    if PROCESS in fields:
+        return (signed(process.get(1, 0)),), text(process.get(6) or process.get(2) or name_of(fields))
     return (), ""
 
 
-def counter_of(found: dict[int, Any]) -> tuple[bool, int, str]:
+def counter_of(fields: dict[int, Any]) -> tuple[bool, int, str]:
     """Whether values of a counter count from the one before, the factor of them, and their unit."""
-    counter = last(found.get(COUNTER))
+    counter = last(fields.get(COUNTER))
     unit = text(counter.get(6, b"")) or _UNITS.get(counter.get(3, 0), "")
     return bool(counter.get(5)), signed(counter.get(4, 1)) or 1, unit
 

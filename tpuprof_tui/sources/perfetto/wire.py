@@ -151,28 +151,28 @@ class Data:
         #: Eight bytes at every offset.
         self._words: U64 = np.ndarray((len(self.raw) - 7,), "<u8", self.raw, strides=(1,))
 
-    def texts(self, found: Fields) -> list[bytes]:
+    def texts(self, fields: Fields) -> list[bytes]:
         """The bytes of fields."""
         raw = self.raw
-        return [raw[at:end] for at, end in zip(found.at.tolist(), (found.at + found.value).tolist(), strict=True)]
+        return [raw[at:end] for at, end in zip(fields.at.tolist(), (fields.at + fields.value).tolist(), strict=True)]
 
-    def numbers(self, found: Fields, fixed: Sequence[int] = ()) -> Fields:
+    def numbers(self, fields: Fields, fixed: Sequence[int] = ()) -> Fields:
         """Numbers of repeated fields one by one, also of those in a row; ``fixed``: fields that are fixed64."""
-        several, single = np.flatnonzero(found.at >= 0), np.flatnonzero(found.at < 0)
-        texts = zip(self.texts(found[several]), found.number[several].tolist(), strict=True)
+        several, single = np.flatnonzero(fields.at >= 0), np.flatnonzero(fields.at < 0)
+        texts = zip(self.texts(fields[several]), fields.number[several].tolist(), strict=True)
         rows = [numbers(each, fixed=number in fixed) for each, number in texts]
         value = np.array([signed(each) for row in rows for each in row], np.int64)
         place = np.concatenate([single, np.repeat(several, np.array(list(map(len, rows)), np.int64))])
         return Fields(
-            found.owner[place], found.number[place], np.append(found.value[single], value), np.full(len(place), -1)
+            fields.owner[place], fields.number[place], np.append(fields.value[single], value), np.full(len(place), -1)
         )
 
-    def equal(self, found: Fields, wanted: bytes) -> I64:
+    def equal(self, fields: Fields, wanted: bytes) -> I64:
         """Places of the fields whose bytes are some text."""
-        rows = np.flatnonzero((found.value == len(wanted)) & (found.at >= 0))
+        rows = np.flatnonzero((fields.value == len(wanted)) & (fields.at >= 0))
         for begin in range(0, len(wanted), 8):
             part = wanted[begin : begin + 8]
-            word = self._words[found.at[rows] + begin] & np.uint64((1 << 8 * len(part)) - 1)
+            word = self._words[fields.at[rows] + begin] & np.uint64((1 << 8 * len(part)) - 1)
             rows = rows[word == np.uint64(int.from_bytes(part, "little"))]
         return rows
 

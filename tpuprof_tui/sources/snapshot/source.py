@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from tpuprof_tui.lazy_names import lazy_pattern
-from tpuprof_tui.sources.source import ProgressCallback, Source, Verdict, first_bytes
+from tpuprof_tui.sources.source import ProgressCallback, Recognition, Source, first_bytes
 
 if TYPE_CHECKING:
     from tpuprof_tui.model import Profile
@@ -27,12 +27,12 @@ class SnapshotSource(Source):
     vocabulary = "tpuprof_tui.sources.snapshot.vocabulary:VOCABULARY"
     priority = 4
 
-    def recognises(self, path: Path) -> Verdict:
+    def recognises(self, path: Path) -> Recognition:
         """Recognises a file by its first bytes alone: pickles have many uses."""
         head = first_bytes(path, 4096)
         if _BEGINNING.match(head) and any(key in head for key in _KEYS):
-            return Verdict("content", "it is a pickle with segments of memory")
-        return Verdict("", "no pickle with segments of memory at its beginning")
+            return Recognition("content", "it is a pickle with segments of memory")
+        return Recognition("", "no pickle with segments of memory at its beginning")
 
     def open(self, path: Path, options: Mapping[str, Any], progress: ProgressCallback | None) -> Profile:
         """Reads a snapshot; nothing in it is imported or executed."""

@@ -42,7 +42,7 @@ _WIDE_DIRECTIONS: Final = (("wr", "writes"), ("rd", "reads"))
 
 def _columns(entries: Iterable[_Entry], engines: tuple[str, ...]) -> list[Column]:
     return [
-        Column(key, title, unit=unit, width=max(10, len(title)), engines=engines, group=columns.COUNTERS, help=text,
+        Column(key, title, unit=unit, width=max(10, len(title)), lanes=engines, group=columns.COUNTERS, help=text,
                source="capture 5")
         for key, title, unit, text in entries
     ]  # fmt: skip
@@ -93,11 +93,11 @@ _DMA: Final = ("GDMA", "SDMA", "CDMA")
 _COPIED: Final = (*_DMA, "COPY")
 _TIU: Final = ("TIU",)
 
-_transfer = partial(Column, engines=_DMA, group="transfer")
-_operation = partial(Column, engines=_TIU, group="operation")
+_transfer = partial(Column, lanes=_DMA, group="transfer")
+_operation = partial(Column, lanes=_TIU, group="operation")
 _headroom = partial(Column, group="headroom")
-_dma_code = partial(Column, engines=_DMA, needs=NAMES, group="codes")
-_tiu_code = partial(Column, engines=_TIU, needs=NAMES, group="codes")
+_dma_code = partial(Column, lanes=_DMA, needs=NAMES, group="codes")
+_tiu_code = partial(Column, lanes=_TIU, needs=NAMES, group="codes")
 _waits = partial(Column, needs=DETAIL, group="synchronisation")
 
 COLUMNS: Final[tuple[Column, ...]] = (
@@ -105,7 +105,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
            help="Engine that ran the instruction."),
     Column("core", "Core", "Core Id", width=4, shown=True, aliases=("c",),
            help="Core that ran it; for CDMA the core that submitted it."),
-    Column("port", "Port", "Port", width=4, shown=True, engines=("CDMA",), help="CDMA port."),
+    Column("port", "Port", "Port", width=4, shown=True, lanes=("CDMA",), help="CDMA port."),
     Column("order", "Idx", "Global Idx", width=7, shown=True, aliases=("idx", "global_idx"),
            help="Place in the stream of its engine, from 0."),
     Column("command_id", "Cmd Id", "Cmd Id", width=7, aliases=("id", "cmd"),
@@ -128,7 +128,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
            help="End on the common time line of all cores.", source="pipeline 10"),
     Column("duration", "Duration", "", unit="ns", width=11, shown=True, group="time", aliases=("dur", "d"),
            help="End minus start."),
-    Column("exposed", "Exposed", "", unit="ns", width=10, engines=_DMA, group="time", aliases=("exp",),
+    Column("exposed", "Exposed", "", unit="ns", width=10, lanes=_DMA, group="time", aliases=("exp",),
            help="Part of the duration in which the TIU of its core did no work."),
     Column("cycles", "Cycles", "Asic Cycle", unit="cycles", width=9, shown=True, group="time",
            aliases=("asic_cycle", "cyc"), help="Cycles of the engine's own clock, both ends included; exact.",
@@ -137,9 +137,9 @@ COLUMNS: Final[tuple[Column, ...]] = (
               aliases=("dir",), help="From which memory to which."),
     _transfer("dtype", "Data type", "Data Type", "text", width=9, shown=True, placeholder="INT8", needs=NAMES,
               aliases=("data_type", "dt"), help="Element format."),
-    _transfer("bytes", "Bytes", "DMA data size(B)", unit="B", width=11, shown=True, engines=_COPIED, aliases=("size",),
+    _transfer("bytes", "Bytes", "DMA data size(B)", unit="B", width=11, shown=True, lanes=_COPIED, aliases=("size",),
               help="Bytes moved, counted by the hardware.", source="metrics 2.3"),
-    _transfer("ddr_bandwidth", "DDR BW", "DDR Bandwidth(GB/s)", "float", "GB/s", width=8, shown=True, engines=_COPIED,
+    _transfer("ddr_bandwidth", "DDR BW", "DDR Bandwidth(GB/s)", "float", "GB/s", width=8, shown=True, lanes=_COPIED,
               placeholder=0, decimals=4, aliases=("ddr_bw",),
               help="Bytes over duration; from condensed commands approximate (any direction counts as DDR).",
               source="metrics 2.3, 3.2"),
@@ -213,9 +213,9 @@ COLUMNS: Final[tuple[Column, ...]] = (
     _tiu_code("precision", "Precision", "des_opt_res0_prec", width=9, help="Code of the result's element format."),
     _waits("dependency", "Dependency", "", "hex", width=10, aliases=("cmd_id_dep",),
            help="The dependency register as it is: an id and bits that say whose it is."),
-    _waits("depends_on", "Depends on", "", width=10, engines=("TIU", "GDMA"),
+    _waits("depends_on", "Depends on", "", width=10, lanes=("TIU", "GDMA"),
            help="Cmd Id of the other engine's command (GDMA's of TIU, TIU's of GDMA) that must retire first; 0: none."),
-    _waits("depends_engine", "Of engine", "", width=9, engines=("TIU", "GDMA"),
+    _waits("depends_engine", "Of engine", "", width=9, lanes=("TIU", "GDMA"),
            help="Bits above the id in the dependency register: which engine's command is meant; 0: the usual one."),
     _waits("message", "Message", "Msg Id", width=8, aliases=("msg",), help="Message that a send or wait names."),
     _waits("message_count", "Count", "Sd\\Wt Count", width=6,

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from tpuprof_tui.sources.source import Progress, ProgressCallback, Source, SourceOption, Verdict
+from tpuprof_tui.sources.source import Progress, ProgressCallback, Recognition, Source, SourceOption
 
 from .file_names import DIRECTORY, nearly_of_capture, of_capture
 
@@ -59,17 +59,16 @@ class SophgoSource(Source):
         ),
     )
 
-    def recognises(self, path: Path) -> Verdict:
+    def recognises(self, path: Path) -> Recognition:
         """Decides by file names only."""
         if os.path.isfile(path):
             if of_capture(path.name) or nearly_of_capture(path.name):
-                return Verdict("name", "this is the name of a capture file")
-            return Verdict("", "neither global.profile nor cdmlib*.profile, cdma*.profile or iter*.profile")
+                return Recognition("name", "this is the name of a capture file")
+            return Recognition("", "neither global.profile nor cdmlib*.profile, cdma*.profile or iter*.profile")
         names = os.listdir(path)
         names = list(filter(of_capture, names)) or list(filter(nearly_of_capture, names))
-        if not names:
-            return Verdict("", "it holds neither global.profile nor cdmlib*.profile, cdma*.profile or iter*.profile")
-        return Verdict("name", f"it holds {min(names)}" + (f" and {len(names) - 1} more" if len(names) > 1 else ""))
+        missing = Recognition("", "it holds neither global.profile nor cdmlib*.profile, cdma*.profile or iter*.profile")
+        return Recognition.by_files(names) if names else missing
 
     def open(self, path: Path, options: Mapping[str, Any], progress: ProgressCallback | None) -> Profile:
         """Reads the capture, and the host trace where one is given."""

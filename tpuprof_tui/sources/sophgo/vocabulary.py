@@ -191,7 +191,7 @@ VOCABULARY: Final = Vocabulary(
              f"{_HERE}.views.published_summary:published", facts=False),
     ),
     entries={
-        "rules": f"{_HERE}.views.advice:RULES",
+        "rules": f"{_HERE}.views.rules:RULES",
         "instructions": f"{_HERE}.files.instructions:write_instructions",
         "instructions_sorted": f"{_HERE}.files.instructions:write_in_order",
         "page_summary": f"{_HERE}.files.summary_table:summary_record",

@@ -55,7 +55,7 @@ _VLLM: Final = lazy_pattern(r"sq(\d{1,15})sk(\d{1,15})sqsq(\d{1,18})sqsk(\d{1,18
 _SGLANG: Final = tuple(lazy_pattern(rf"\b[cg]_{key}=(\d{{1,18}})") for key in ("sq", "sk", "sqsq", "sqsk"))
 
 
-def lengths_told(name: str) -> Lengths | None:
+def lengths_in_name(name: str) -> Lengths | None:
     """The lengths that the name of an annotation of vLLM or SGLang tells; None if it tells none."""
     found = [sum(map(int, of_part)) for of_part in zip(*_VLLM.findall(name), strict=True)]
     found = found or [sum(map(int, pattern.findall(name))) for pattern in _SGLANG]

@@ -18,9 +18,9 @@ from tpuprof_tui.sources.source import (
     Part,
     Progress,
     ProgressCallback,
+    Recognition,
     SessionEntry,
     Source,
-    Verdict,
     chosen_files,
     first_bytes,
     natural_order,
@@ -63,30 +63,28 @@ class TorchSource(Source):
     priority = 5
     options = (RECORDINGS,)
 
-    def recognises(self, path: Path) -> Verdict:
+    def recognises(self, path: Path) -> Recognition:
         """Recognises a path by the profiler's file names, else by the beginning of a JSON file."""
         if os.path.isdir(path):
             return self._folder(path)
         if _NAMED.fullmatch(path.name):
-            return Verdict("name", f"it is named like a trace ({path.name})")
+            return Recognition("name", f"it is named like a trace ({path.name})")
         if _ARCHIVE.fullmatch(path.name) or _is_zip(path):
             name = _first_in_archive(path)
-            return Verdict("content", f"it holds {name}") if name else Verdict("", "first file is not a trace")
+            return Recognition("content", f"it holds {name}") if name else Recognition("", "first file is not a trace")
         if _JSON.fullmatch(path.name) and _begins_as_trace(path):
-            return Verdict("content", "it begins like a trace")
+            return Recognition("content", "it begins like a trace")
         if _PERFETTO.fullmatch(path.name):
-            return Verdict("name", f"it is named like a Perfetto trace ({path.name})")
+            return Recognition("name", f"it is named like a Perfetto trace ({path.name})")
         if _is_perfetto(path):
-            return Verdict("content", "it begins like a Perfetto trace")
-        return Verdict("", "neither *.pt.trace.json[.gz], JSON with traceEvents nor a Perfetto trace")
+            return Recognition("content", "it begins like a Perfetto trace")
+        return Recognition("", "neither *.pt.trace.json[.gz], JSON with traceEvents nor a Perfetto trace")
 
-    def _folder(self, path: Path) -> Verdict:
-        names = os.listdir(path)
-        named = [name for name in names if _NAMED.fullmatch(name)]
-        if named:
-            return Verdict("name", f"it holds {min(named)}" + (f" and {len(named) - 1} more" if len(named) > 1 else ""))
+    def _folder(self, path: Path) -> Recognition:
+        if named := list(filter(_NAMED.fullmatch, os.listdir(path))):
+            return Recognition.by_files(named)
         found = [file.name for file in self.files(path)]
-        return Verdict("content", f"it holds {found[0]}") if found else Verdict("", "no trace in it")
+        return Recognition("content", f"it holds {found[0]}") if found else Recognition("", "no trace in it")
 
     def open(self, path: Path, options: Mapping[str, Any], progress: ProgressCallback | None) -> Profile:
         """Reads a file, or all files of a folder; a file of a folder that cannot be read becomes a Problem."""
@@ -100,7 +98,7 @@ class TorchSource(Source):
         from tpuprof_tui.model import Problem, Severity
         from tpuprof_tui.model.mapped_arrays import MappedArrays
 
-        from .read.several import read_traces
+        from .read.parallel_reading import read_traces
 
         is_archive = not os.path.isdir(path) and (_ARCHIVE.fullmatch(path.name) or _is_zip(path))
         files, arrays = chosen_files(_unpack(path) if is_archive else self.files(path), options), MappedArrays()
@@ -120,7 +118,7 @@ class TorchSource(Source):
             return super().open_several(paths, options, part)
         from tpuprof_tui.model.mapped_arrays import MappedArrays
 
-        from .read.several import read_traces
+        from .read.parallel_reading import read_traces
 
         files, arrays = [chosen_files(self.files(path), options) for path in paths], MappedArrays()
         found = iter(read_traces([file for each in files for file in each], None, arrays, part))
@@ -183,7 +181,7 @@ def _profile(
     from tpuprof_tui.errors import UnreadableError
     from tpuprof_tui.model import Problem, Severity
 
-    from .read.merged import ranks_of
+    from .read.merged_ranks import ranks_of
     from .read.profile import profile_of
 
     traces: list[Trace] = []

@@ -30,7 +30,7 @@ from tpuprof_tui.model import (
     Steps,
     StringsBuilder,
 )
-from tpuprof_tui.model.profile import Recording as How
+from tpuprof_tui.model.profile import RecordingMode as How
 from tpuprof_tui.model.sublanes import split_overlaps
 from tpuprof_tui.model.vocabulary import NAMES
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from tpuprof_tui.sources.source import ProgressCallback, Source, SourceOption, Verdict, first_bytes
+from tpuprof_tui.sources.source import ProgressCallback, Recognition, Source, SourceOption, first_bytes
 
 if TYPE_CHECKING:
     from tpuprof_tui.model import Profile
@@ -28,16 +28,20 @@ class OvenSource(Source):
                      {"type": int, "metavar": "NS", "help": "length of a tick; otherwise the recording's"}),
     )  # fmt: skip
 
-    def recognises(self, path: Path) -> Verdict:
+    def recognises(self, path: Path) -> Recognition:
         """A folder and most files by name, a file with another name by how it begins."""
         if os.path.isdir(path):
             count = sum(1 for name in os.listdir(path) if _BAKERY.fullmatch(name))
-            return Verdict("name", f"it holds {count} bakeries") if count else Verdict("", "no bakeryN.oven.json in it")
+            return (
+                Recognition("name", f"it holds {count} bakeries")
+                if count
+                else Recognition("", "no bakeryN.oven.json in it")
+            )
         if path.name.endswith(".oven.json"):
-            return Verdict("name", "it ends in .oven.json")
+            return Recognition("name", "it ends in .oven.json")
         if _CONTENT.match(first_bytes(path, 256)):
-            return Verdict("content", 'it begins with {"oven": ')
-        return Verdict("", 'neither *.oven.json nor {"oven": at its beginning')
+            return Recognition("content", 'it begins with {"oven": ')
+        return Recognition("", 'neither *.oven.json nor {"oven": at its beginning')
 
     def open(self, path: Path, options: Mapping[str, Any], progress: ProgressCallback | None) -> Profile:
         """Reads one bakery or all of a folder."""

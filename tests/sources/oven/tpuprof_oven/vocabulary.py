@@ -17,9 +17,9 @@ COLUMNS = (
     Column("end", "End", unit="ns", width=13, group="time", help="When it ended."),
     Column("duration", "Duration", unit="ns", width=11, shown=True, group="time", aliases=("dur",),
            help="End minus start."),
-    Column("grams", "Grams", unit="g", width=7, engines=("tray", "cart"), help="How much was moved."),
+    Column("grams", "Grams", unit="g", width=7, lanes=("tray", "cart"), help="How much was moved."),
     Column("step", "Round", width=5, group="time", help="Its round among those of its oven."),
-    Column("depth", "Depth", width=5, engines=("baker",), help="How many enclose it."),
+    Column("depth", "Depth", width=5, lanes=("baker",), help="How many enclose it."),
 )  # fmt: skip
 
 VOCABULARY = Vocabulary(

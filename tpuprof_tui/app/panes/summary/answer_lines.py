@@ -15,11 +15,11 @@ from tpuprof_tui.app.drawing.colouring import kernel_category, lane_shades
 from tpuprof_tui.app.drawing.glyphs import Glyphs, bar, stacked_bar
 from tpuprof_tui.app.drawing.theme import Palette
 from tpuprof_tui.formats.escape import clean
-from tpuprof_tui.formats.layout import GAP, LaidColumn, fixed, parts, wanted
+from tpuprof_tui.formats.table_layout import GAP, LaidColumn, fixed, parts, wanted
 from tpuprof_tui.formats.text import cell_len, fit
 from tpuprof_tui.model import Vocabulary
-from tpuprof_tui.views.answer import TEXTS, Answer, Column, Fact, Series, Table, Target, plain
-from tpuprof_tui.views.cells import Cells, fact_text, is_all_zero, shown_columns, shown_facts, value_text
+from tpuprof_tui.views.answer import TEXTS, Answer, Column, Fact, Series, Table, Target, plain_value
+from tpuprof_tui.views.cells import CellFormats, fact_text, is_all_zero, shown_columns, shown_facts, value_text
 
 from ..lines import Line, paragraph
 
@@ -83,7 +83,7 @@ class AnswerLines(Struct):
         for table in (each.merged() for each in answer.tables):
             rows = self._rows_of(table)
             if rows:
-                kept, _ = next(self._parts(self._columns(table, Cells.of(table), rows), 0))
+                kept, _ = next(self._parts(self._columns(table, CellFormats.of(table), rows), 0))
                 most = max(most, min(wanted(kept) + _MARGINS, self.width))
         return most
 
@@ -161,7 +161,7 @@ class AnswerLines(Struct):
             yield from self.sentence_lines(f"{len(series) - len(shown):,} more.")
 
     def _table(self, table: Table, rows: Sequence[int]) -> Iterator[Entry]:
-        cells = Cells.of(table)
+        cells = CellFormats.of(table)
         columns, title = self._columns(table, cells, rows), cells.title(table)
         note = f"{len(rows):,} of {len(table):,}" if len(rows) < len(table) else self._bar_legend(columns)
         named = cell_len(clean(title)) + 3
@@ -206,12 +206,12 @@ class AnswerLines(Struct):
         looks = [look for each in columns if each.column.parts for look in self._looks(each.column)]
         return "  ".join(f"{char} {name}" for char, _, name in looks if name)
 
-    def _columns(self, table: Table, cells: Cells, rows: Sequence[int]) -> list[_Column]:
+    def _columns(self, table: Table, cells: CellFormats, rows: Sequence[int]) -> list[_Column]:
         """The displayed columns, with the one that names the rows first."""
         found = []
         for place in shown_columns(table):
             column = table.columns[place]
-            values = [plain(table.values[place][row]) for row in rows]
+            values = [plain_value(table.values[place][row]) for row in rows]
             # cleaned: characters that terminals draw with other widths would shift the columns after them
             texts = [clean(cells.text(column, value, guessed=table.is_guessed(row, column), depth=table.depth_of(row)))
                      for row, value in zip(rows, values, strict=True)]  # fmt: skip
@@ -308,7 +308,7 @@ def _levels(table: Table, column: Column, rows: Sequence[int]) -> list[float]:
     by = next(
         (values for each, values in zip(table.columns, table.values, strict=True) if each.key == column.emphasis), ()
     )
-    return [plain(by[row]) or 0.0 for row in rows] if len(by) else []
+    return [plain_value(by[row]) or 0.0 for row in rows] if len(by) else []
 
 
 def _bars(table: Table, column: Column, rows: Sequence[int]) -> list[list[float]]:
@@ -317,7 +317,7 @@ def _bars(table: Table, column: Column, rows: Sequence[int]) -> list[list[float]
         return []
     if column.parts:
         columns = [table.values[table.column_index(key)] for key in column.parts]
-        parts = [[float(plain(values[row]) or 0) for values in columns] for row in rows]
+        parts = [[float(plain_value(values[row]) or 0) for values in columns] for row in rows]
         return [[part / sum(each) if sum(each) else 0.0 for part in each] for each in parts]
     values, full = table.values[table.column_index(column.key)], table.bar_full(column)
-    return [[min(abs(plain(values[row]) or 0) / full, 1.0) if full else 0.0] for row in rows]
+    return [[min(abs(plain_value(values[row]) or 0) / full, 1.0) if full else 0.0] for row in rows]

@@ -25,7 +25,7 @@ from tpuprof_tui.formats.units import time_text
 from tpuprof_tui.model.view import View
 from tpuprof_tui.views.answer import Answer, Target
 from tpuprof_tui.views.registry import COMPARISON, answer, view_of, views_of
-from tpuprof_tui.views.screen import quick_views, slow_views
+from tpuprof_tui.views.summary_views import quick_views, slow_views
 
 from ..lines import Line, paragraph
 from .answer_lines import AnswerLines, Entry
@@ -181,7 +181,7 @@ COLUMN = 70
 PARTED = 16
 
 
-class Page(Struct):
+class SummaryPage(Struct):
     """Lines with the targets of Enter. Each of the two columns has items of its own."""
 
     lines: list[Line] = field(default_factory=list)
@@ -229,12 +229,12 @@ class PageBuilder:
         self._entries: dict[str, tuple[Answer, tuple[object, ...], list[Entry]]] = {}
         self._needed: dict[str, tuple[Answer, tuple[object, ...], int]] = {}
 
-    def page(self, state: DisplayState, *, paused: bool) -> Page:
+    def page(self, state: DisplayState, *, paused: bool) -> SummaryPage:
         """The page of a state: the chosen view, or all views if none is chosen."""
         session, width = self._answers.session, self._width
         if not self._answers.by_view:
             return self._text_page([[Segment(" computing ...", self._palette.quiet)]])
-        if not session.profile.instructions and not self._answers.is_cluster:
+        if not session.profile.event_count and not self._answers.is_cluster:
             return self._text_page(paragraph(session.say(EMPTY_CAPTURE), width, self._palette.quiet))
         if not session.profile.timed:
             return self._text_page(paragraph(self._vocabulary.phrase("no_times", NO_TIMES), width, self._palette.quiet))
@@ -263,9 +263,9 @@ class PageBuilder:
         return self._lay_out(head, left, *columns, above=[*above, *self._gap] if above else [],
                              below=[*self._gap, *below] if below else [])  # fmt: skip
 
-    def _text_page(self, lines: list[Line]) -> Page:
+    def _text_page(self, lines: list[Line]) -> SummaryPage:
         """A page of lines without targets, and so without a cursor."""
-        return Page(lines, self._width, self._width)
+        return SummaryPage(lines, self._width, self._width)
 
     def _notices(self, state: DisplayState, *, paused: bool) -> list[Line]:
         lines: list[Line] = []
@@ -367,9 +367,9 @@ class PageBuilder:
     def _lay_out(
         self, head: list[Line], left: int, first: Sequence[Entry], second: Sequence[Entry] = (), *,
         above: Sequence[Entry] = (), below: Sequence[Entry] = (),
-    ) -> Page:  # fmt: skip
+    ) -> SummaryPage:  # fmt: skip
         """Builds the page from the notices, two columns, and the full-width lines above and below them."""
-        page = Page(width=self._width, left=left)
+        page = SummaryPage(width=self._width, left=left)
         for line in head:
             page.add(line)
         for line, target in above:

@@ -15,9 +15,9 @@ from textual.worker import get_current_worker
 
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.filter_masks import is_filter_cached, with_condition
-from tpuprof_tui.analysis.selecting.navigation import select_event, select_pause
+from tpuprof_tui.analysis.selecting.moves import select_event, select_pause
 from tpuprof_tui.analysis.selecting.session import Session
-from tpuprof_tui.analysis.selecting.state import DisplayState, Scope, Selection
+from tpuprof_tui.analysis.selecting.state import DisplayState, Scope, SelectedItem
 from tpuprof_tui.analysis.steps.step_detection import steps_of
 from tpuprof_tui.app.drawing.glyphs import Glyphs
 from tpuprof_tui.app.drawing.theme import Palette
@@ -26,10 +26,10 @@ from tpuprof_tui.app.shell.messages import Background, ChangeState, Request, Sho
 from tpuprof_tui.formats.units import time_text
 from tpuprof_tui.views.answer import Answer, Target
 from tpuprof_tui.views.registry import view_of
-from tpuprof_tui.views.screen import DEFERRED, quick_views
+from tpuprof_tui.views.summary_views import DEFERRED, quick_views
 
 from ..lines import Line, LinesView, as_text
-from .page import Curves, Page, PageBuilder, SummaryAnswers, compute_answers, draw_curves
+from .page import Curves, PageBuilder, SummaryAnswers, SummaryPage, compute_answers, draw_curves
 
 #: Most events for which quick views are computed synchronously; for more, in a worker thread.
 AT_ONCE = 20_000
@@ -54,11 +54,11 @@ class SummaryPane(LinesView):
         self.session = session
         self.glyphs = glyphs
         self.answers = SummaryAnswers(session, state)
-        self.page = Page()
+        self.page = SummaryPage()
         self._builder = PageBuilder(self.answers, palette, glyphs, 0, 0)
         self.paused = False
         self._state = state
-        self._background = Background(self, "longest", small=session.profile.instructions <= AT_ONCE)
+        self._background = Background(self, "longest", small=session.profile.event_count <= AT_ONCE)
         self._requested_at = 0.0
         self._active = False
         self._built_height = -1
@@ -91,7 +91,7 @@ class SummaryPane(LinesView):
         query = self.answers.new_query(self._state)
         if query is None:
             return
-        has_quick, first = self.session.profile.instructions <= AT_ONCE, self.answers.answered_query is None
+        has_quick, first = self.session.profile.event_count <= AT_ONCE, self.answers.answered_query is None
         if has_quick:
             self._take(query, quick_views(query))
         before, self._requested_at = self._requested_at, time.monotonic()
@@ -328,7 +328,7 @@ class SummaryPane(LinesView):
             self.action_copy_all()
 
 
-def _target_update(session: Session, target: Target, now: Selection) -> tuple[Update, str] | None:
+def _target_update(session: Session, target: Target, now: SelectedItem) -> tuple[Update, str] | None:
     """State change of Enter on a target, and its message; None for a condition, which needs a search for events."""
     if target.condition:
         return None
@@ -365,8 +365,8 @@ def _pause_update(session: Session, scope: Scope, pause: tuple[int, int]) -> tup
     return lambda state: select_pause(state, selection, pause), message
 
 
-def _selection_of(session: Session, scope: Scope) -> Selection:
-    return Selection(session.unit_of(scope.lane) if scope.lane >= 0 else scope.group, scope.lane)
+def _selection_of(session: Session, scope: Scope) -> SelectedItem:
+    return SelectedItem(session.unit_of(scope.lane) if scope.lane >= 0 else scope.group, scope.lane)
 
 
 def _time_update(start: int, end: int) -> Update:

@@ -13,7 +13,7 @@ from tpuprof_tui.analysis.index.lane_index import sublanes_of
 from tpuprof_tui.analysis.links.launches import step_launch
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
 from tpuprof_tui.analysis.selecting.filter_masks import apply_filter, is_filter_cached
-from tpuprof_tui.analysis.selecting.navigation import (
+from tpuprof_tui.analysis.selecting.moves import (
     go_to,
     next_pause,
     pause_at,
@@ -23,7 +23,7 @@ from tpuprof_tui.analysis.selecting.navigation import (
     step_event,
     toggle_range,
 )
-from tpuprof_tui.analysis.selecting.state import DisplayState, Selection, StripKind, TimeScale
+from tpuprof_tui.analysis.selecting.state import DisplayState, SelectedItem, StripKind, TimeScale
 from tpuprof_tui.analysis.selecting.time_scale import clock_of
 from tpuprof_tui.app.drawing.colouring import is_known, next_colouring, title_of
 from tpuprof_tui.formats.escape import clean
@@ -107,7 +107,7 @@ def event_selected(layout: LaneLayout, state: DisplayState) -> DisplayState:
     row = layout.event_under_cursor(lane, state) if lane >= 0 else -1
     level = state.selection.level if lane == state.selection.lane else -1
     if row >= 0:
-        return replace(state, selection=Selection(layout.session.unit_of(lane), lane, row, level=level))
+        return replace(state, selection=SelectedItem(layout.session.unit_of(lane), lane, row, level=level))
     pause = None if layout.selected_row(state) < 0 else pause_at(layout.session, state.selection, state, state.cursor)
     return state if pause is None else select_pause(state, state.selection, pause)
 
@@ -116,8 +116,8 @@ def pause_stepped(layout: LaneLayout, state: DisplayState, steps: int) -> StateA
     """Selects the next (``steps`` 1) or previous (-1) pause of the lane or unit that is at least a cell long."""
     session = layout.session
     # without a selected row the first one
-    state = lane_moved(layout, state, 1) if state.selection == Selection() else state
-    if layout.counters_of(state) is not None or state.selection == Selection():
+    state = lane_moved(layout, state, 1) if state.selection == SelectedItem() else state
+    if layout.counters_of(state) is not None or state.selection == SelectedItem():
         return state, session.say("No {lane} selected: j and k select one.")
     least = max(state.span // layout.cells, 1)
     found = next_pause(session, state, steps, least)
@@ -180,7 +180,7 @@ def recoloured(layout: LaneLayout, state: DisplayState) -> StateAndMessage:
 def strips_changed(layout: LaneLayout, state: DisplayState) -> StateAndMessage:
     """Switches to the next kind of strip below each lane."""
     profile = layout.session.profile
-    if state.line_unit == "cores" and not any(row.lane >= 0 for row in layout.rows):
+    if state.line_unit == "units" and not any(row.lane >= 0 for row in layout.rows):
         return state, layout.session.say("Strips apply to {lanes}: e shows them.")
     next_strip: dict[StripKind, StripKind] = {"": "bandwidth", "bandwidth": "utilisation", "utilisation": ""}
     strip = next_strip[state.strip]
@@ -211,7 +211,7 @@ def lane_opened(layout: LaneLayout, state: DisplayState) -> StateAndMessage:
         return state, layout.session.say("No {lane} selected: j and k select one.")
     if not _is_stack(layout, lane):
         return state, "Its events are not within one another: there is nothing to open."
-    if state.line_unit == "cores" and layout.rows[layout.selected_row(state)].lane < 0:
+    if state.line_unit == "units" and layout.rows[layout.selected_row(state)].lane < 0:
         return state, layout.session.say("e shows {lanes}, which can be opened.")
     return replace(state, opened=_toggled(state.opened, lane), selection=replace(state.selection, level=-1)), ""
 
@@ -253,9 +253,7 @@ CHANGES: Final[Mapping[str, StateChange]] = {
     "lane-page-up": _quiet(lambda layout, state: lane_moved(layout, state, -layout.lines)),
     "lane-first": _quiet(lambda _, state: state.at(state.start)),
     "lane-last": _quiet(lambda _, state: state.at(state.end - 1)),
-    "engines": _quiet(
-        lambda _, state: replace(state, line_unit="cores" if state.line_unit == "engines" else "engines")
-    ),
+    "engines": _quiet(lambda _, state: replace(state, line_unit="units" if state.line_unit == "lanes" else "lanes")),
     "legend": _quiet(lambda _, state: replace(state, legend=not state.legend)),
     "previous": lambda layout, state: event_stepped(layout, state, -1),
     "next": lambda layout, state: event_stepped(layout, state, 1),

@@ -17,7 +17,7 @@ from tpuprof_tui.analysis.critical_path import cached_path_lane
 from tpuprof_tui.analysis.index.lane_index import cached_sublanes, event_at
 from tpuprof_tui.analysis.links.launches import launches
 from tpuprof_tui.analysis.selecting.session import Session
-from tpuprof_tui.analysis.selecting.state import DisplayState, Selection, StripKind
+from tpuprof_tui.analysis.selecting.state import DisplayState, SelectedItem, StripKind
 from tpuprof_tui.analysis.selecting.time_scale import Measure, Ruler, StraightAxis, measure_of
 from tpuprof_tui.analysis.steps.step_detection import steps_of
 from tpuprof_tui.analysis.steps.step_figures import FEWEST_OVER_TIME, step_lane
@@ -26,10 +26,10 @@ from tpuprof_tui.views.differences import cached_side_by_side
 
 #: Kind of a row: a lane or unit (empty), the steps, the critical path, launches of a unit, counters; or below one of
 #: these a strip (bandwidth, utilisation) or its counterpart in the baseline.
-Kind = Literal["", "steps", "path", "launches", "bandwidth", "utilisation", "base", "counters"]
+RowKind = Literal["", "steps", "path", "launches", "bandwidth", "utilisation", "base", "counters"]
 
 
-class Row(Struct, frozen=True):
+class TimelineRow(Struct, frozen=True):
     """A row of the timeline: a lane (index into ``Profile.lanes``), or something of a unit if ``lane`` is -1.
 
     ``base``: the row of the baseline that is drawn instead, with its own lane and unit. ``counters``: number of a
@@ -41,8 +41,8 @@ class Row(Struct, frozen=True):
     label: str
     guessed: bool
     first: bool
-    kind: Kind = ""
-    base: Row | None = None
+    kind: RowKind = ""
+    base: TimelineRow | None = None
     counters: int = -1
     level: int = -1
 
@@ -87,7 +87,7 @@ class LaneLayout:
         self.fit(0, 0, 0)
 
     def _take_rows(self) -> None:
-        self.rows: Sequence[Row] = rows_of(self.session, self.state)
+        self.rows: Sequence[TimelineRow] = rows_of(self.session, self.state)
         sides = cached_side_by_side(self.session)
         self.axis: StraightAxis | AlignedAxis = StraightAxis() if sides is None else sides.axis(self.state.scope)
         #: Length of the longest label.
@@ -168,7 +168,7 @@ class LaneLayout:
         row = event_at(levels[level].index, state.cursor, near)
         return int(levels[level].rows[row]) if row >= 0 else -1
 
-    def level_of(self, selection: Selection) -> int:
+    def level_of(self, selection: SelectedItem) -> int:
         """The level of the selected event, or of the selected row, in its lane if that is open."""
         if selection.row < 0 or selection.lane not in self.state.opened:
             return max(selection.level, 0)
@@ -215,10 +215,10 @@ class LaneLayout:
             return next((number for number, row in enumerate(self.rows) if row.unit == selection.group), -1)
         return -1
 
-    def selection_of(self, number: int) -> Selection:
+    def selection_of(self, number: int) -> SelectedItem:
         """The selection that a row represents."""
         row = self.rows[number]
-        return Selection(row.unit, row.lane, counters=row.counters, level=row.level)
+        return SelectedItem(row.unit, row.lane, counters=row.counters, level=row.level)
 
     def stepped_row(self, state: DisplayState, lines: int) -> int:
         """Index of the selectable row ``lines`` below the selected one, or the nearest; -1 if no row is selectable."""
@@ -237,7 +237,7 @@ class LaneLayout:
         lines = counter_lines(self.session)
         return lines[state.selection.counters] if 0 <= state.selection.counters < len(lines) else None
 
-    def launches_row(self, state: DisplayState) -> Row | None:
+    def launches_row(self, state: DisplayState) -> TimelineRow | None:
         """The selected row if it shows launches, else None."""
         number = self.selected_row(state)
         return self.rows[number] if number >= 0 and self.rows[number].kind == "launches" else None
@@ -253,7 +253,7 @@ class LaneLayout:
         return next((lane for lane in candidates if len(lanes[lane])), -1)
 
 
-def rows_of(session: Session, state: DisplayState) -> list[Row]:
+def rows_of(session: Session, state: DisplayState) -> list[TimelineRow]:
     """Rows for a state: steps and path, pinned rows, then the others in the profile's order."""
     rows = _ordered(session, state)
     if state.pinned:
@@ -266,22 +266,22 @@ def rows_of(session: Session, state: DisplayState) -> list[Row]:
     return [*_steps(session, state, sides), *_path(session, state), *rows]
 
 
-def _steps(session: Session, state: DisplayState, sides: SideBySide | None) -> tuple[Row, ...]:
+def _steps(session: Session, state: DisplayState, sides: SideBySide | None) -> tuple[TimelineRow, ...]:
     if state.scope.lane >= 0 or len(step_lane(session, state.scope.group).lane) < FEWEST_OVER_TIME:
         return ()
     steps = steps_of(session)
-    row = Row(-1, -1, steps.word.plural.capitalize(), steps.guessed, True, "steps")
+    row = TimelineRow(-1, -1, steps.word.plural.capitalize(), steps.guessed, True, "steps")
     if sides is None or not state.scope.everything or not len(step_lane(sides.base).lane):
         return (row,)
     return row, replace(row, label="base", first=False, kind="base", base=row)
 
 
-def _path(session: Session, state: DisplayState) -> tuple[Row, ...]:
+def _path(session: Session, state: DisplayState) -> tuple[TimelineRow, ...]:
     shown = state.critical_path and state.scope.everything and cached_path_lane(session) is not None
-    return (Row(-1, -1, "Critical path", False, True, "path"),) if shown else ()
+    return (TimelineRow(-1, -1, "Critical path", False, True, "path"),) if shown else ()
 
 
-def continued_label(rows: Sequence[Row], number: int) -> str:
+def continued_label(rows: Sequence[TimelineRow], number: int) -> str:
     """Label with the leading words that equal those of the row above blanked; the last word always stays."""
     above = next((row.label for row in reversed(rows[:number]) if not row.is_strip), "")
     words = rows[number].label.split(" ")
@@ -293,39 +293,39 @@ def continued_label(rows: Sequence[Row], number: int) -> str:
     return "".join(" " * (cell_len(word) + 1) for word in words[:same]) + " ".join(words[same:])
 
 
-def is_pinned(row: Row, state: DisplayState) -> bool:
+def is_pinned(row: TimelineRow, state: DisplayState) -> bool:
     """Whether a row is pinned to the top; steps and path always are."""
     own_row = row.base or row
     return own_row.kind in ("steps", "path") or row.place in state.pinned
 
 
-def _ordered(session: Session, state: DisplayState) -> list[Row]:
+def _ordered(session: Session, state: DisplayState) -> list[TimelineRow]:
     lanes, groups = session.profile.lanes, session.profile.groups
     numbers = [number for number in session.lanes_in(state.scope) if not lanes[number].is_aside]
     scopes = session.profile.vocabulary.phrase("scopes", "{scopes}")
-    if state.line_unit == "cores" and state.scope.lane < 0:
+    if state.line_unit == "units" and state.scope.lane < 0:
         units = groups.units_within(state.scope.group)
         guessed = any(lane.role_guessed for lane in lanes)
-        rows = [Row(-1, unit, clean(groups.shown(unit)), guessed, True) for unit in units]
+        rows = [TimelineRow(-1, unit, clean(groups.shown(unit)), guessed, True) for unit in units]
         return rows + [_lane_row(session, number, True) for number in numbers if session.unit_of(number) not in units]
     group = last_unit = -1
     rows = []
     for number in numbers:
         unit, first = session.unit_of(number), not rows or lanes[number].group != group
         if unit not in (-1, last_unit) and state.scope.lane < 0 and len(launches(session, unit).lane):
-            rows.append(Row(-1, unit, f"{clean(groups.title(unit))} {scopes}", False, True, "launches"))
+            rows.append(TimelineRow(-1, unit, f"{clean(groups.title(unit))} {scopes}", False, True, "launches"))
             first = False
         rows += _lane_rows(session, state, number, first)
         group, last_unit = lanes[number].group, unit
     return _with_counters(session, state, rows) if state.scope.lane < 0 else rows
 
 
-def _with_counters(session: Session, state: DisplayState, rows: list[Row]) -> list[Row]:
+def _with_counters(session: Session, state: DisplayState, rows: list[TimelineRow]) -> list[TimelineRow]:
     """Inserts the counter rows, each below the last row of the group that it measures."""
     lines, groups = counter_lines(session), session.profile.groups
     within = groups.within(state.scope.group)
     owners = [session.profile.lanes[row.lane].group if row.lane >= 0 else row.unit for row in rows]
-    added: dict[int, list[Row]] = {}
+    added: dict[int, list[TimelineRow]] = {}
     for number in visible_lines(lines, state.unfolded):
         line = lines[number]
         if state.scope.group >= 0 and line.group not in within:
@@ -334,7 +334,7 @@ def _with_counters(session: Session, state: DisplayState, rows: list[Row]) -> li
         last = max((at for at, owner in enumerate(owners) if below is None or owner in below),
                    default=len(rows) - 1)  # fmt: skip
         sign = ("- " if number in state.unfolded else "+ ") if line.is_parent else ""
-        row = Row(-1, line.group, f"{sign}{line.label}", False, True, "counters", counters=number)
+        row = TimelineRow(-1, line.group, f"{sign}{line.label}", False, True, "counters", counters=number)
         full_label = f"{sign}{clean(groups.shown(line.group))} {line.label}" if line.group >= 0 else row.label
         label = full_label if line.parent < 0 or is_pinned(row, state) else f"{'  ' * line.depth}{row.label}"
         added.setdefault(last, []).append(replace(row, label=label))
@@ -343,7 +343,7 @@ def _with_counters(session: Session, state: DisplayState, rows: list[Row]) -> li
     return [*added.get(-1, ()), *(line for at, row in enumerate(rows) for line in (row, *added.get(at, ())))]
 
 
-def _lane_rows(session: Session, state: DisplayState, number: int, first: bool) -> list[Row]:
+def _lane_rows(session: Session, state: DisplayState, number: int, first: bool) -> list[TimelineRow]:
     """Row of a lane; of an open one a row for each level, once these are computed."""
     row = _lane_row(session, number, first)
     if number not in state.opened or state.strip:
@@ -355,22 +355,22 @@ def _lane_rows(session: Session, state: DisplayState, number: int, first: bool) 
             for level in range(len(levels))] or [row]  # fmt: skip
 
 
-def _lane_row(session: Session, number: int, first: bool) -> Row:
+def _lane_row(session: Session, number: int, first: bool) -> TimelineRow:
     lane = session.profile.lanes[number]
     label = clean(f"{session.profile.groups.shown(lane.group)} {lane.label}".lstrip())
-    return Row(number, session.unit_of(number), label, lane.role_guessed, first)
+    return TimelineRow(number, session.unit_of(number), label, lane.role_guessed, first)
 
 
-def _strip(session: Session, row: Row, kind: StripKind) -> tuple[Row, ...]:
+def _strip(session: Session, row: TimelineRow, kind: StripKind) -> tuple[TimelineRow, ...]:
     if row.lane < 0 or not kind:
         return ()
     lane, share = session.profile.lanes[row.lane], session.profile.vocabulary.share("bandwidth")
     if kind == "bandwidth" and (share is None or not any(key in lane for key, _ in share.columns)):
         return ()
-    return (Row(row.lane, row.unit, "bandwidth" if kind == "bandwidth" else "busy", row.guessed, False, kind),)
+    return (TimelineRow(row.lane, row.unit, "bandwidth" if kind == "bandwidth" else "busy", row.guessed, False, kind),)
 
 
-def _base_rows(sides: SideBySide, row: Row) -> tuple[Row, ...]:
+def _base_rows(sides: SideBySide, row: TimelineRow) -> tuple[TimelineRow, ...]:
     """Counterpart of a row in the baseline; empty if there is none, as for counters."""
     if row.kind == "counters":
         return ()
@@ -379,17 +379,17 @@ def _base_rows(sides: SideBySide, row: Row) -> tuple[Row, ...]:
     if lane < 0 and (row.lane >= 0 or unit < 0):
         return ()
     guessed = lane >= 0 and sides.base.profile.lanes[lane].role_guessed
-    base = Row(lane, unit, row.label, guessed, row.first, row.kind)
-    return (Row(row.lane, row.unit, "base", guessed, False, "base", base),)
+    base = TimelineRow(lane, unit, row.label, guessed, row.first, row.kind)
+    return (TimelineRow(row.lane, row.unit, "base", guessed, False, "base", base),)
 
 
-def _base_only(sides: SideBySide, state: DisplayState) -> list[Row]:
-    if not state.scope.everything or state.line_unit == "cores":
+def _base_only(sides: SideBySide, state: DisplayState) -> list[TimelineRow]:
+    if not state.scope.everything or state.line_unit == "units":
         return []
     rows = []
     for number in sides.unpaired:
         lane = sides.base.profile.lanes[number]
         label = clean(f"base {sides.base.title_of(number)}")
-        base = Row(number, sides.base.unit_of(number), label, lane.role_guessed, True)
-        rows.append(Row(-1, -1, label, lane.role_guessed, True, "base", base))
+        base = TimelineRow(number, sides.base.unit_of(number), label, lane.role_guessed, True)
+        rows.append(TimelineRow(-1, -1, label, lane.role_guessed, True, "base", base))
     return rows

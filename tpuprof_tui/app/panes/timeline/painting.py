@@ -17,16 +17,16 @@ from tpuprof_tui.analysis.counter_lines import counter_curve, counter_lines, lin
 from tpuprof_tui.analysis.critical_path import path_lane
 from tpuprof_tui.analysis.index.lane_index import build_index, cached_sublanes, sublanes_of
 from tpuprof_tui.analysis.links.dependencies import (
-    LinkedInstruction,
+    LinkedEvent,
     cached_dependencies,
     dependencies_of,
-    linked_instructions,
+    linked_events,
     may_have_dependencies,
 )
 from tpuprof_tui.analysis.links.launches import launches, launches_with
 from tpuprof_tui.analysis.selecting.filter_masks import FilterResult, apply_filter, is_filter_cached
 from tpuprof_tui.analysis.selecting.filters import split_step
-from tpuprof_tui.analysis.selecting.navigation import selected_span
+from tpuprof_tui.analysis.selecting.moves import selected_span
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Colouring, DisplayState
 from tpuprof_tui.analysis.steps.step_detection import steps_of
@@ -34,14 +34,14 @@ from tpuprof_tui.analysis.steps.step_figures import step_lane
 from tpuprof_tui.app.drawing import painter
 from tpuprof_tui.app.drawing.colouring import AT_ONCE, PLAIN, compute_colour_sums, has_colour_sums, known_names
 from tpuprof_tui.app.drawing.glyphs import Glyphs
-from tpuprof_tui.app.drawing.painter import Painted, merged
+from tpuprof_tui.app.drawing.painter import CellPaint, merged
 from tpuprof_tui.app.drawing.theme import Palette
 from tpuprof_tui.app.shell.messages import Background
 from tpuprof_tui.formats.text import fit, label_cut
 from tpuprof_tui.formats.units import percent_text, short_text
 from tpuprof_tui.views.differences import cached_differences
 
-from .layout import LaneLayout, Row, continued_label
+from .layout import LaneLayout, TimelineRow, continued_label
 
 #: Work for a thread: its kind, its parameter, and the function, which caches its result in the session.
 Job = tuple[str, str, Callable[[], object]]
@@ -66,11 +66,11 @@ class LaneData:
         self._changed = changed
         #: Events that pass the filter, once computed; None: no event is hidden.
         self.passing: FilterResult | None = None
-        self.linked_events: tuple[LinkedInstruction, ...] = ()  #: Releasers and waiters of the selected event
+        self.linked_events: tuple[LinkedEvent, ...] = ()  #: Releasers and waiters of the selected event
         #: Parameter of the running computation, by kind; only the latest of each kind counts.
         self._running: dict[str, str] = {}
         self._has_dependencies = may_have_dependencies(session)
-        self._is_small = session.profile.instructions <= AT_ONCE
+        self._is_small = session.profile.event_count <= AT_ONCE
 
     def prepare(self, state: DisplayState) -> None:
         """Takes the data for a state if available; starts computing what is missing and not being computed yet."""
@@ -141,7 +141,7 @@ class LaneData:
         if self._is_small:
             dependencies_of(session)
         if cached_dependencies(session) is not None:
-            self.linked_events = linked_instructions(session, selection.lane, selection.row)
+            self.linked_events = linked_events(session, selection.lane, selection.row)
         else:
             yield "dependencies", "", partial(dependencies_of, session)
 
@@ -177,7 +177,7 @@ class LanePainter:
         self._base_numbers: dict[Colouring, npt.NDArray[np.int64]] = {}
         self._palette = palette
         self._glyphs = glyphs
-        self._cache: OrderedDict[tuple[Hashable, ...], Painted] = OrderedDict()
+        self._cache: OrderedDict[tuple[Hashable, ...], CellPaint] = OrderedDict()
         self._legend: tuple[tuple[object, ...], list[list[Segment]]] = ((), [])
 
     @property
@@ -274,7 +274,7 @@ class LanePainter:
                 styles[cursor] = self._palette.on_cursor(style)
         return [*label, *merged(chars, styles)]
 
-    def _painted(self, row: Row, start: int, end: int, cells: int) -> Painted:
+    def _painted(self, row: TimelineRow, start: int, end: int, cells: int) -> CellPaint:
         state, axis, lane_data = self._view, self._layout.axis, self._data_of(row)
         pending = not self._colours_ready(row.base or row, lane_data)
         chosen = split_step(state.filter)[0] if row.kind == "steps" else None
@@ -292,17 +292,17 @@ class LanePainter:
                 self._cache.popitem(last=False)
         return found
 
-    def _data_of(self, row: Row) -> LaneData:
+    def _data_of(self, row: TimelineRow) -> LaneData:
         return self._lane_data if row.base is None or self._base is None else self._base
 
-    def _colours_ready(self, row: Row, lane_data: LaneData) -> bool:
+    def _colours_ready(self, row: TimelineRow, lane_data: LaneData) -> bool:
         if row.lane < 0 or row.kind == "utilisation":
             return True
         colouring = "bandwidth" if row.kind == "bandwidth" else self._view.colouring
         # names of the baseline are mapped to the numbers in this profile, so those must be known too
         return lane_data.colours_ready(row.lane, colouring) and known_names(self._session, colouring) is not None
 
-    def _paint(self, row: Row, lane_data: LaneData, edges: npt.NDArray[np.int64], pending: bool) -> Painted:
+    def _paint(self, row: TimelineRow, lane_data: LaneData, edges: npt.NDArray[np.int64], pending: bool) -> CellPaint:
         session, passing, look = lane_data.session, lane_data.passing, (self._palette, self._glyphs)
         if row.kind == "steps":
             group = self._view.scope.group if session is self._session else -1
@@ -323,8 +323,8 @@ class LanePainter:
         return painter.paint_passing(full, filtered, *look)
 
     def _paint_of(
-        self, every: Session, session: Session, row: Row, edges: npt.NDArray[np.int64], pending: bool
-    ) -> Painted:
+        self, every: Session, session: Session, row: TimelineRow, edges: npt.NDArray[np.int64], pending: bool
+    ) -> CellPaint:
         look, profile = (self._palette, self._glyphs), every.profile
         colouring = "kernel" if row.kind == "launches" else self._view.colouring
         numbers = None if every is self._session or pending else self._colour_numbers(every, colouring)
@@ -372,7 +372,7 @@ class LanePainter:
             Segment(f" {percent} ", palette.text if share else palette.quiet),
         ]
 
-    def _top_text(self, row: Row) -> str:
+    def _top_text(self, row: TimelineRow) -> str:
         line = counter_lines(self._session)[row.counters]
         if line.is_parent:
             return f"{len(line.counters):,}"
@@ -381,7 +381,7 @@ class LanePainter:
 
     # overlays
 
-    def _overlay_selection(self, row: Row, chars: list[str], styles: list[Style]) -> None:
+    def _overlay_selection(self, row: TimelineRow, chars: list[str], styles: list[Style]) -> None:
         state, layout = self._view, self._layout
         selection = state.selection
         if row.lane != selection.lane or row.kind or (row.lane < 0 and row.unit != selection.group):
@@ -397,7 +397,7 @@ class LanePainter:
         if selection.row >= 0 and last - first >= 2 and layout.cell_of(start) == first:
             chars[first] = self._glyphs.mark
 
-    def _overlay_partner(self, row: Row, styles: list[Style]) -> None:
+    def _overlay_partner(self, row: TimelineRow, styles: list[Style]) -> None:
         selection, layout = self._view.selection, self._layout
         known = cached_differences(self._session)
         if selection.row < 0 or known is None or row.base is None or row.base.lane < 0 or row.base.kind:
@@ -415,7 +415,7 @@ class LanePainter:
         for cell in range(first, last + 1):
             styles[cell] = self._palette.on_selected(styles[cell])
 
-    def _overlay_linked_events(self, row: Row, chars: list[str], styles: list[Style]) -> None:
+    def _overlay_linked_events(self, row: TimelineRow, chars: list[str], styles: list[Style]) -> None:
         """Marks the ends of the selected event's releasers, and the starts of what it released.
 
         A releaser before the window is marked at its left edge, a released event after it at its right edge.
@@ -437,7 +437,7 @@ class LanePainter:
                     chars[cell + 1] = " "
 
 
-def _has_events(session: Session, row: Row) -> bool:
+def _has_events(session: Session, row: TimelineRow) -> bool:
     lanes = session.profile.lanes
     if row.lane >= 0:
         return len(lanes[row.lane]) > 0

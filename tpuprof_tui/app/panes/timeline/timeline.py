@@ -17,12 +17,12 @@ from textual.widget import Widget
 
 from tpuprof_tui.analysis.counter_lines import counter_curve, counter_lines
 from tpuprof_tui.analysis.index.lane_index import event_at
-from tpuprof_tui.analysis.links.dependencies import LinkedInstruction
+from tpuprof_tui.analysis.links.dependencies import LinkedEvent
 from tpuprof_tui.analysis.links.launches import launch_text, unit_text
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
-from tpuprof_tui.analysis.selecting.navigation import go_to, measured_text, parse_time, pause_at
+from tpuprof_tui.analysis.selecting.moves import go_to, measured_text, parse_time, pause_at
 from tpuprof_tui.analysis.selecting.session import Session
-from tpuprof_tui.analysis.selecting.state import DisplayState, Selection
+from tpuprof_tui.analysis.selecting.state import DisplayState, SelectedItem
 from tpuprof_tui.analysis.selecting.time_scale import Measure
 from tpuprof_tui.analysis.steps.step_figures import step_lane
 from tpuprof_tui.app.drawing.colouring import known_names, name_numbers, title_of
@@ -67,7 +67,7 @@ def glyph_legend(layout: LaneLayout, glyphs: Glyphs, *, filtered: bool) -> str:
     below = len(layout.rows) - layout.top - layout.lines
     hidden = f"  {glyphs.down}{below} more" if below > 0 else ""
     above = f"  {glyphs.up}{layout.top} more" if layout.top else ""
-    if layout.state.line_unit == "cores":
+    if layout.state.line_unit == "units":
         shade = "T" if glyphs.letters else "▒"
         meaning = f"{glyphs.levels[8]} compute  {shade} exposed transfer"
     else:
@@ -124,7 +124,7 @@ def _counters_text(session: Session, state: DisplayState, number: int) -> str:
     return "{}  {}  mean {}  max {}".format(title, *values)
 
 
-def _linked_events_text(session: Session, ties: tuple[LinkedInstruction, ...], measure: Measure, glyphs: Glyphs) -> str:
+def _linked_events_text(session: Session, ties: tuple[LinkedEvent, ...], measure: Measure, glyphs: Glyphs) -> str:
     text = ""
     for released, glyph, word in ((True, glyphs.released, "after"), (False, glyphs.releases, "before")):
         found = [tie for tie in ties if tie.released is released]
@@ -164,11 +164,11 @@ def copied(session: Session, lane_number: int, row: int) -> str:
 _NARROW = 24
 
 
-class Timeline(Widget, can_focus=True):
+class TimelinePane(Widget, can_focus=True):
     """Lanes over time. Only visible rows are drawn; a moved cursor or selection repaints only the affected parts."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("timeline")]
-    DEFAULT_CSS = "Timeline { height: 1fr; }"
+    DEFAULT_CSS = "TimelinePane { height: 1fr; }"
 
     def __init__(self, session: Session, state: DisplayState, palette: Palette, glyphs: Glyphs) -> None:
         super().__init__(id="timeline")
@@ -263,7 +263,7 @@ class Timeline(Widget, can_focus=True):
         state = self.lanes.state
         self.lane_data.prepare(state)
         if self.base is not None:  # events of the baseline cannot be selected
-            self.base.prepare(replace(state, selection=Selection()))
+            self.base.prepare(replace(state, selection=SelectedItem()))
 
     def _take_computed(self) -> None:
         self._prepare()
@@ -340,7 +340,7 @@ class Timeline(Widget, can_focus=True):
         """Requests the state change of an entry in ``CHANGES``, and shows its message."""
         self._request(CHANGES[name])
 
-    def step_instructions(self, steps: int) -> None:
+    def step_events(self, steps: int) -> None:
         """Selects the event ``steps`` on in the selected lane."""
         self._request(lambda lanes, state: event_stepped(lanes, state, steps))
 

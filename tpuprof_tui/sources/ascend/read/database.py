@@ -21,7 +21,7 @@ from tpuprof_tui.sources.chrome.columns import F64, lookup
 from tpuprof_tui.sources.chrome.nesting import CounterSeries
 from tpuprof_tui.sources.sqlite import SqliteFile
 
-from ..recorded import ASYNC_NPU, HOST_TO_DEVICE, PYTHON_GC, STEP
+from ..records import ASYNC_NPU, HOST_TO_DEVICE, PYTHON_GC, STEP
 from .csv_table import NOTHING, Texts, texts_of
 from .kernels import Details, Kernels, waits
 from .timeline import COMMUNICATION_CORES, Flows, Layer, SliceClass, Timeline, Track, class_of_task, timeline_of

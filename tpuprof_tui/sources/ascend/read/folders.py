@@ -14,7 +14,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from tpuprof_tui.lazy_names import lazy_pattern
-from tpuprof_tui.sources.ranks import ranks_in_names
+from tpuprof_tui.sources.rank_names import ranks_in_names
 from tpuprof_tui.sources.source import SessionEntry, first_bytes, last_bytes, natural_order
 
 OUTPUT: Final = "ASCEND_PROFILER_OUTPUT"
@@ -144,8 +144,8 @@ class Unexported(Struct, frozen=True):
     advice: str
 
 
-class Found(Struct, frozen=True):
-    """Contents of a path."""
+class Profiles(Struct, frozen=True):
+    """The profiles at a path."""
 
     workers: tuple[WorkerFiles, ...] = ()
     cluster: Mapping[str, Path] = field(default_factory=dict)  #: Files of msprof-analyze about all workers, by name
@@ -158,7 +158,7 @@ class Found(Struct, frozen=True):
         return bool(self.workers or self.cluster or self.raw or self.archives)
 
 
-def found_at(path: Path) -> Found:
+def profiles_at(path: Path) -> Profiles:
     """The profiles at a path; empty if there is no Ascend profile.
 
     Raises:
@@ -353,33 +353,33 @@ def _is_info_file(name: str) -> bool:
     return _INFO.fullmatch(name) is not None or name == "profiler_metadata.json"
 
 
-def _of_file(path: Path) -> Found:
+def _of_file(path: Path) -> Profiles:
     if path.name in _CLUSTER_FILES:
-        return Found(cluster={path.name: path})
+        return Profiles(cluster={path.name: path})
     if not path.is_file():
-        return Found()
+        return Profiles()
     if (old := _old_format_root(path.parent)) is not None and _FILE.fullmatch(path.name) is not None:
         return _Search().of_folder(old, 0)
     if _in_output(path):
         return _Search().of_folder(path.parent, 0)
     if is_own(path.name):
-        return Found((WorkerFiles(path, path.name, {role(path.name): Export((path,))}),))
+        return Profiles((WorkerFiles(path, path.name, {role(path.name): Export((path,))}),))
     # few commands need these
     from .content import CLUSTER, archived, role_of_content
 
     if archived(path):
-        return Found(archives=(path,))
+        return Profiles(archives=(path,))
     known = role_of_content(path)
     if known == CLUSTER:
-        return Found(cluster={known: path})
-    return Found((_of_content(path, known),)) if known else Found()
+        return Profiles(cluster={known: path})
+    return Profiles((_of_content(path, known),)) if known else Profiles()
 
 
 def _of_content(path: Path, known: str) -> WorkerFiles:
     return WorkerFiles(path, path.name, {known: Export((path,), by_content=True)})
 
 
-def _of_run(path: Path) -> Found:
+def _of_run(path: Path) -> Profiles:
     """Profiles in a folder or up to two levels below by names; else files in it or right below it by content."""
     search = _Search()
     return search.of_folder(path, 2) or search.of_folder(path, 1, most_below=_MOST_BELOW)
@@ -392,7 +392,7 @@ class _Search:
         self._left = _MOST_FOLDERS
         self._listed = lru_cache(maxsize=None)(_listed)
 
-    def of_folder(self, path: Path, depth: int, level: int = 0, most_below: int = 0) -> Found:
+    def of_folder(self, path: Path, depth: int, level: int = 0, most_below: int = 0) -> Profiles:
         """Profiles in a folder, or up to ``depth`` levels below it.
 
         ``level``: that of the folder below the opened one; ``most_below``: most files of a folder below the opened one
@@ -403,7 +403,7 @@ class _Search:
         cluster: dict[str, Path] = {name: path / name for name in _CLUSTER_FILES if name in names}
         found = _exported(path, names, folders)
         if found:
-            return Found(tuple(found))
+            return Profiles(tuple(found))
         own = [name for name in names if is_own(name) and name not in _CLUSTER_FILES]
         if level > 1 and not {role(name) for name in own} & _WORK:
             own = []
@@ -412,8 +412,8 @@ class _Search:
             loose = _with_content(loose, path, names, most)
         raw = _unexported(path, names, folders)
         if raw is not None and not cluster and not loose:
-            return Found(raw=(raw,))
-        below: list[Found] = []
+            return Profiles(raw=(raw,))
+        below: list[Profiles] = []
         for number, name in enumerate(folders[: max(self._left, 0)] if depth and raw is None else ()):
             # where the first folders hold nothing, no other is looked into
             if number >= most_below > 0 and not any(below):
@@ -425,7 +425,7 @@ class _Search:
             not each and any(file.endswith(_OTHERS) for file in _listed(path / name)[0])
             for name, each in zip(folders, below, strict=False)
         ):  # fmt: skip
-            return Found()
+            return Profiles()
         for each in below:
             cluster = {**each.cluster, **cluster}
         workers.sort(key=lambda worker: natural_order(str(worker.root)))
@@ -433,9 +433,9 @@ class _Search:
         archives = _archives(path, names[:_MOST_ARCHIVES]) if level < 2 else []
         archives += (file for each in below for file in each.archives)
         others = tuple(path / name for name in names if name.endswith(_PYTORCH)) if workers else ()
-        return Found((*loose, *workers), cluster, tuple(each for found in below for each in found.raw), tuple(archives),
-                     (*beside, *(file for each in below for file in each.loose)),
-                     (*others, *(file for each in below for file in each.others)))  # fmt: skip
+        return Profiles((*loose, *workers), cluster, tuple(each for found in below for each in found.raw),
+                        tuple(archives), (*beside, *(file for each in below for file in each.loose)),
+                        (*others, *(file for each in below for file in each.others)))  # fmt: skip
 
 
 def _exported(path: Path, names: Sequence[str], folders: Sequence[str]) -> Sequence[WorkerFiles]:
@@ -673,7 +673,7 @@ RECORDING: Final = lazy_pattern(r"(.+_\d+)_(\d{14})\d*_ascend_(?:pt|ms)")
 def sessions(workers: Sequence[WorkerFiles]) -> list[SessionEntry]:
     """The sessions that workers are recordings of, by run and start; empty if all are ranks of one run, each once."""
     # imports numpy
-    from tpuprof_tui.sources.runs import Recorded, session_entries
+    from tpuprof_tui.sources.runs import UnplacedRecording, session_entries
 
     folders = {worker.root: worker for worker in workers}
     named = [each.rank for each in ranks_in_names([root.name for root in folders])]
@@ -687,7 +687,7 @@ def sessions(workers: Sequence[WorkerFiles]) -> list[SessionEntry]:
         rank = guess if worker.rank_of_file is None else worker.rank_of_file
         # clocks of timelines and times of names do not compare
         start, end = times if timed and times is not None else (seconds_of(match[2]) * 10**9 if match else 0,) * 2
-        recordings.append(Recorded(match[1] if match else root.name, start, end, rank,
+        recordings.append(UnplacedRecording(match[1] if match else root.name, start, end, rank,
                                    "" if rank is None else "ranks", open_ended=not timed))  # fmt: skip
         guessed.append(worker.rank_of_file is None)
     # ranks that no name tells are those of one run, unless a process was recorded twice or times tell

@@ -21,7 +21,7 @@ from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.sources.chrome.columns import F64, I64, lookup
 from tpuprof_tui.sources.chrome.nesting import Nesting
 
-from ..recorded import ASYNC_NPU, KERNEL_TEXTS
+from ..records import ASYNC_NPU, KERNEL_TEXTS
 from ..vocabulary import METRICS
 from .csv_table import CsvTable, Kind, Texts
 from .timeline import AI_CORES, AI_CORES_OF_DATABASE, COMMUNICATION_CORES, SliceClass, Timeline

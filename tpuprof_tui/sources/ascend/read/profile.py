@@ -34,7 +34,7 @@ from tpuprof_tui.model import (
 )
 from tpuprof_tui.model.group import Worker, free_number
 from tpuprof_tui.model.lane import LazyColumn, Rows, constant, row_numbers
-from tpuprof_tui.model.profile import Recording, time_of_day
+from tpuprof_tui.model.profile import RecordingMode, time_of_day
 from tpuprof_tui.model.strings import StringsOnDemand
 from tpuprof_tui.model.sublanes import split_overlaps
 from tpuprof_tui.model.table import Table
@@ -45,14 +45,14 @@ from tpuprof_tui.sources.chrome.nesting import Nesting
 from tpuprof_tui.sources.chrome.times import aside_lane, aside_problem, clock_difference, step_numbers
 from tpuprof_tui.sources.source import ProgressCallback, chosen_names, file_size, progress_of_part
 
-from ...ranks import ranks_in_names
-from ...runs import Place, Recorded, places_of, problems_of
-from ..recorded import ASYNC_NPU, HOST_TO_DEVICE, STEP, RecordedRank, Step, late_rank, records, waits_of
+from ...rank_names import ranks_in_names
+from ...runs import RecordingPlace, UnplacedRecording, places_of, problems_of
+from ..records import ASYNC_NPU, HOST_TO_DEVICE, STEP, RecordedRank, Step, late_rank, records, waits_of
 from ..vocabulary import DEVICE, METRICS, NUMBERS, TEXTS, VOCABULARY, columns_of_metrics, metric_key
 from .content import unpack_command
 from .csv_table import Texts
 from .files import Files
-from .folders import RECORDING, Export, WorkerFiles, export_command, found_at, relative
+from .folders import RECORDING, Export, WorkerFiles, export_command, profiles_at, relative
 from .kernels import Details, Kernels, OperatorTimes, rows_of_work
 from .rank import Rank
 from .steps import device_steps, host_steps
@@ -77,7 +77,7 @@ def open_profile(path: Path, progress: ProgressCallback | None = None, recording
         UsageError: There is no such recording.
         UnreadableError: There is nothing to show; for raw output the hint is the command that exports it.
     """
-    found = found_at(path)
+    found = profiles_at(path)
     roots = list(dict.fromkeys(worker.root for worker in found.workers))
     if recordings and len(roots) > 1:
         names = set(chosen_names(recordings, [root.name for root in roots]))
@@ -162,7 +162,7 @@ class _ProfileBuilder:
         jobs = ["ranks" if rank.rank is not None else str(rank.paths.root) if rank.paths.several else ""
                 for rank in self._ranks]  # fmt: skip
         recordings = [
-            Recorded(self._who(rank, key), low + shift, high + shift, rank.rank, job, rank.chip, shift != 0)
+            UnplacedRecording(self._who(rank, key), low + shift, high + shift, rank.rank, job, rank.chip, shift != 0)
             for rank, key, job, (low, high), shift in zip(
                 self._ranks, keys, jobs, _extents(self._ranks), moved, strict=True)
         ]  # fmt: skip
@@ -192,7 +192,7 @@ class _ProfileBuilder:
             path=str(self._path), name=os.path.basename(os.path.abspath(self._path)),
             vocabulary=replace(VOCABULARY, more_columns=columns_of_metrics(metrics)),
             device=Device(chip),
-            recording=Recording(levels or ("an Ascend profile" if self._ranks else "msprof-analyze"), levels,
+            recording=RecordingMode(levels or ("an Ascend profile" if self._ranks else "msprof-analyze"), levels,
                                 "CANN's profiler"),
             capabilities=frozenset((NAMES, DEVICE) if device else (NAMES,)),
             source_data={}, workers=tuple(workers), groups=Groups(self._groups),
@@ -248,7 +248,7 @@ class _ProfileBuilder:
             keys.append(key)
         return keys
 
-    def _worker(self, rank: Rank, key: str, span: int, place: Place, shift: int) -> Worker:
+    def _worker(self, rank: Rank, key: str, span: int, place: RecordingPlace, shift: int) -> Worker:
         """Adds a rank: its groups, lanes, steps, tables and counters."""
         self._zero = zero = -(place.shift + shift)
         label = key if rank.rank is None else f"Rank {rank.rank}" + (f" ({span})" if span > 1 else "")

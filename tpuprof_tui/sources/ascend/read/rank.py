@@ -18,14 +18,14 @@ from tpuprof_tui.model import INT_MISSING, Severity
 from tpuprof_tui.model.intervals import Intervals
 from tpuprof_tui.sources.chrome.columns import I64
 from tpuprof_tui.sources.chrome.times import Judgement, time_words
-from tpuprof_tui.sources.kept import read_or_kept
+from tpuprof_tui.sources.column_cache import read_or_kept
 
-from ..recorded import Step
-from .believable import believable, believable_kernels
+from ..records import Step
 from .csv_table import DEVICES, CsvTable, device_number
 from .database import Database, kernels_of_database, timeline_of_database
 from .files import ROUNDED_NS, Files, read_json, rounded_times
 from .folders import WorkerFiles, export_command
+from .implausible_times import without_implausible, without_implausible_kernels
 from .kernels import START_NAMES, Kernels, kernels_of_table, kernels_of_timeline
 from .steps import Iterations, steps_of, work_starts
 from .tables import DATABASES, KERNEL_TABLES, Records, number, of_csv, records_of
@@ -92,7 +92,7 @@ class Rank:
         paths, parts = self.paths.paths(role), tuple(path for part in _PARTS for path in self.paths.paths(part))
         if files := (*paths, *parts):
             if files not in self._timelines:
-                self._timelines[files] = self._believable(self.files.tried(files[0], lambda name: read_or_kept(
+                self._timelines[files] = self._plausible_timeline(self.files.tried(files[0], lambda name: read_or_kept(
                     files, lambda: read_trace_view(paths, name, self._progress, parts), what=name)))  # fmt: skip
             found = self._timelines[files]
             device = self.files.device_of(role or next(part for part in _PARTS if part in self.paths.exports))
@@ -107,12 +107,12 @@ class Rank:
     def _of_database(self) -> Timeline:
         database = self.files.database(*DATABASES)
         paths = [database.path] if database.path else []
-        return self._believable(read_or_kept(paths, lambda: timeline_of_database(database),
+        return self._plausible_timeline(read_or_kept(paths, lambda: timeline_of_database(database),
                                              lambda made: None if database.problems else made,
                                              what=f"{database.name} {database.device}"))  # fmt: skip
 
-    def _believable(self, timeline: Timeline | None) -> Timeline:
-        found = believable(timeline_of_database(Database()) if timeline is None else timeline)
+    def _plausible_timeline(self, timeline: Timeline | None) -> Timeline:
+        found = without_implausible(timeline_of_database(Database()) if timeline is None else timeline)
         self.files.problems.extend(found.problems)
         return found
 
@@ -150,7 +150,7 @@ class Rank:
             if len(rows):
                 offset = int(table.begin[rows[0]]) if table is not None and len(table.paths) == 1 else -1
                 self.files.warn(what, done, found.file, offset=offset, count=len(rows))
-        found, problems = believable_kernels(found, self.timeline)
+        found, problems = without_implausible_kernels(found, self.timeline)
         self.files.problems.extend(problems)
         return found
 
@@ -158,7 +158,7 @@ class Rank:
 
     @cached_property
     def records(self) -> dict[str, Records]:
-        """Tables by name (`recorded`), beside kernels and steps."""
+        """Tables by name (`records`), beside kernels and steps."""
         return records_of(self.files, self.timeline)
 
     @cached_property

@@ -18,7 +18,7 @@ from tpuprof_tui.model.intervals import Intervals, interval_at
 from tpuprof_tui.sources.chrome.columns import I64
 from tpuprof_tui.sources.chrome.times import step_numbers
 
-from ..recorded import COMMUNICATION, COMPUTING, STEP, Step
+from ..records import COMMUNICATION, COMPUTING, STEP, Step
 from .kernels import Kernels
 from .timeline import Layer, SliceClass, Timeline
 

@@ -1,4 +1,4 @@
-"""Tables of a rank (`recorded`): what its files hold beside events: statistics, memory, steps, communication.
+"""Tables of a rank (`records`): what its files hold beside events: statistics, memory, steps, communication.
 
 `CSV` declares which columns of which csv files are which. Times are ns, those of day since 1970; missing
 numbers are NaN or ``INT_MISSING``, missing texts -1. Times of communication are rounded to a picosecond, as further
@@ -24,7 +24,7 @@ from tpuprof_tui.model.lane import Rows
 from tpuprof_tui.model.strings import StringsOnDemand
 from tpuprof_tui.model.table import Table, TableColumns
 
-from ..recorded import ASYNC_NPU, HOST_TO_DEVICE, KERNEL_TEXTS, METRICS, OTHER, OTHERS, STEP_COLUMNS, STEP_KEYS
+from ..records import ASYNC_NPU, HOST_TO_DEVICE, KERNEL_TEXTS, METRICS, OTHER, OTHERS, STEP_COLUMNS, STEP_KEYS
 from .csv_table import DEVICES, CsvTable, Kind, Texts, texts_of
 from .database import Database, memory_columns
 from .files import Files, rounded_times
@@ -143,7 +143,7 @@ def of_rows(types: Mapping[str, type], rows: Sequence[Sequence[Any]]) -> dict[st
 
 
 def records_of(files: Files, timeline: Timeline) -> dict[str, Records]:
-    """All tables of a rank, by name (`recorded`)."""
+    """All tables of a rank, by name (`records`)."""
     found = {name: of_csv(files, name) for name in ("statistic", "operators", "apis", "memory", "allocations",
                                                     "modules", "recorded_steps")}  # fmt: skip
     database, analysis = files.database(*DATABASES), files.database(ANALYSIS)

@@ -44,7 +44,7 @@ from tpuprof_tui.sources.chrome.columns import (
 )
 from tpuprof_tui.sources.chrome.nesting import CounterSeries, innermost, parents
 
-from ..recorded import ASYNC_NPU, HOST_TO_DEVICE, STEP
+from ..records import ASYNC_NPU, HOST_TO_DEVICE, STEP
 from .timeline import LAYERS, Flows, Layer, SliceClass, Timeline, Track, class_of_task, timeline_of
 
 _MOST_NS: Final = 1 << 61

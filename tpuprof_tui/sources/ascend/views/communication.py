@@ -18,7 +18,7 @@ from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.views.answer import Answer, Column, Fact, Missing, Table, Target
 
-from ..recorded import STEP_COLUMNS, RecordedRank, is_total, late_rank, one_clock, records, step_records, waits_of
+from ..records import STEP_COLUMNS, RecordedRank, is_total, late_rank, one_clock, records, step_records, waits_of
 from .figures import figures_of
 from .ranks import STEP_NOTE, STEP_TIMES, coded, lacks, lanes_of, moment, not_narrowed, of_operator, per_rank, ranks_of
 from .recipes import causes, experts

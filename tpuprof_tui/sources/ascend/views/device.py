@@ -19,13 +19,13 @@ from tpuprof_tui.model.table import Table as Records
 from tpuprof_tui.sources.chrome.columns import I64
 from tpuprof_tui.views.answer import Answer, Column, Fact, Missing, Table, Target
 
-from ..recorded import COMMUNICATION, COMPUTING, COVERAGE, STEP_COLUMNS, STEP_KEYS, RecordedRank, Step
+from ..records import COMMUNICATION, COMPUTING, COVERAGE, STEP_COLUMNS, STEP_KEYS, RecordedRank, Step
 from .figures import CAUSES, WHY, RankFigures, figures_of
 from .ranks import (
     STEP_HEADS,
     STEP_NOTE,
     STEP_TIMES,
-    falling,
+    descending,
     frame_of,
     lacks,
     lanes_of,
@@ -159,7 +159,7 @@ def free(query: Query, rank: RecordedRank) -> Answer:
         return Answer(missing=(lacks("gaps", "It is not known when the device was idle.", "a timeline or kernels",
                                      "activities with NPU, or msprof --task-time=on"),))  # fmt: skip
     gaps = figures.gaps
-    order = falling(gaps.length)
+    order = descending(gaps.length)
     rows = order.tolist()
     columns = (
         moment(rank, "start_us", "Start"), Column("duration_us", "Length", "duration", bar=True),
@@ -250,8 +250,8 @@ def memory(query: Query, rank: RecordedRank) -> Answer:
                    moment(rank, "allocation_time_us", "Allocated"), moment(rank, "release_time_us", "Released"),
                    Column("duration_us", "Duration", "duration"))  # fmt: skip
         tables += [Table.of_pivot("by_name", "By name", by_name, ["name"], _BY_NAME, ("-total_kb",)),
-                   _as_recorded("operators", "Allocations", columns, allocations, rows[falling(size)], "name", "size",
-                                "allocated", "released", "duration")]  # fmt: skip
+                   _as_recorded("operators", "Allocations", columns, allocations, rows[descending(size)], "name",
+                                "size", "allocated", "released", "duration")]  # fmt: skip
     else:
         missing.append(lacks("operators", "There are no allocations.", "allocations of operators", _PROFILE))
     if modules is not None:

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tpuprof_tui.analysis.events import events, frame_of
-from tpuprof_tui.analysis.pivot import Frame, Groups
+from tpuprof_tui.analysis.pivot import Frame, GroupBy
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.lazy_names import lazy_pattern
@@ -25,7 +25,7 @@ from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.sources.chrome.columns import I64, lookup
 from tpuprof_tui.sources.chrome.nesting import innermost
 
-from ..recorded import (
+from ..records import (
     ASYNC_NPU,
     COMMUNICATION,
     COMPUTING,
@@ -312,7 +312,7 @@ class RankFigures:
         covered = np.minimum(end[part], high[gap]) - np.maximum(start[part], low[gap])
         pairs = Frame({"gap": gap, "what": what[part], "covered": covered}, {}).take((what[part] >= 0) & (covered > 0))
         # the last assignment to each gap wins: the longest time, among equals the first
-        groups = Groups(pairs, ["gap", "what"])
+        groups = GroupBy(pairs, ["gap", "what"])
         times, values = groups.reduce(groups.frame["covered"]), groups.values("what")
         order = np.lexsort((-values, times))
         found = np.full(len(low), -1)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
-from tpuprof_tui.analysis.pivot import Figure, Frame, Groups, key, least, mean_known, most, rows, total
+from tpuprof_tui.analysis.pivot import Figure, Frame, GroupBy, key, least, mean_known, most, rows, total
 from tpuprof_tui.analysis.pivot import rows as count
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.filters import text_condition
@@ -20,7 +20,7 @@ from tpuprof_tui.model.table import Table as Records
 from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.views.answer import Answer, Column, Fact, LazyValues, Missing, Table, Target
 
-from ..recorded import ASYNC_NPU, HOST_TO_DEVICE, KERNEL_NUMBERS, KERNEL_TEXTS, METRICS, RecordedRank
+from ..records import ASYNC_NPU, HOST_TO_DEVICE, KERNEL_NUMBERS, KERNEL_TEXTS, METRICS, RecordedRank
 from .ranks import (
     TIMES,
     as_counted,
@@ -158,7 +158,7 @@ _SIDES: Final = ("host_self", "host_total", "device_self", "device_total", "devi
 
 
 def _known_total(name: str) -> Figure:
-    def values(groups: Groups) -> np.ndarray:
+    def values(groups: GroupBy) -> np.ndarray:
         none = not bool((groups.frame[name] != INT_MISSING).any())
         return np.full(groups.count, INT_MISSING) if none else np.asarray(total(name)(groups))
 
@@ -248,7 +248,7 @@ def _recorded_operators(query: Query) -> Frame:
 # -- calls of CANN
 
 
-def _variance(groups: Groups) -> npt.NDArray[np.float64]:
+def _variance(groups: GroupBy) -> npt.NDArray[np.float64]:
     """Variance of the known durations, us squared; 0 without any."""
     lengths = groups.frame["duration"]
     known = lengths != INT_MISSING

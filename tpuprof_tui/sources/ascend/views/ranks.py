@@ -22,7 +22,7 @@ from tpuprof_tui.model.table import Table as Records
 from tpuprof_tui.views.answer import Answer, Column, Missing, Table, Target
 from tpuprof_tui.views.workers import stack_workers
 
-from ..recorded import OTHERS, STEP_COLUMNS, RecordedRank
+from ..records import OTHERS, STEP_COLUMNS, RecordedRank
 
 I64 = npt.NDArray[np.int64]
 #: Short header of each step column, so that a row fits into 80 cells; and the order in which columns are dropped if it
@@ -102,7 +102,7 @@ def moment(rank: RecordedRank, key: str, title: str, **more: Any) -> Column:
     return Column(key, title, "time", epoch_ns=rank.zero, **more)
 
 
-def falling(values: npt.NDArray[Any]) -> I64:
+def descending(values: npt.NDArray[Any]) -> I64:
     """Rows by falling value, equal ones in their order; missing ones last."""
     return np.argsort(-values, kind="stable")
 
@@ -144,7 +144,7 @@ def as_in_file(table: Records, rows: Rows = ALL, *, drop_first: int = 0) -> list
 
 def as_counted(key: str, title: str, heads: Mapping[str, Column], statistic: Records) -> Table:
     """A table that the exporter counted, longest total first, with the file's further columns; heads by column."""
-    order = falling(statistic["total"])
+    order = descending(statistic["total"])
     values: dict[str, Any] = {name: statistic.values(name, order) for name in heads if name in statistic}
     values["count"] = [None if count != count else int(count) for count in statistic["count"][order].tolist()]
     times = np.where(values["total"] == INT_MISSING, np.nan, values["total"])

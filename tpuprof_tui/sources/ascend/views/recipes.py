@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 from msgspec.structs import replace
 
-from tpuprof_tui.analysis.pivot import Frame, Groups, key, per, pivot, quotient, rows, total
+from tpuprof_tui.analysis.pivot import Frame, GroupBy, key, per, pivot, quotient, rows, total
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.filters import text_condition
 from tpuprof_tui.analysis.selecting.state import Scope
@@ -24,7 +24,7 @@ from tpuprof_tui.sources.chrome.columns import I64, lookup
 from tpuprof_tui.sources.chrome.nesting import Nesting
 from tpuprof_tui.views.answer import Answer, Column, Table, Target
 
-from ..recorded import OTHER, RecordedRank
+from ..records import OTHER, RecordedRank
 from .figures import WHY, figures_of
 from .kernels import NO_METRICS
 from .ranks import TIMES, coded, frame_of, lacks, lanes_of, per_rank, selected_rows
@@ -111,7 +111,7 @@ def mfu(query: Query, rank: RecordedRank) -> Answer:
     chosen = chosen[kinds.has("type", _MATMUL.match) & (kinds["duration"] != INT_MISSING)]
     heads = {name: head for name, head in _PRODUCT.items() if name in table}
     frame = frame_of(table, ("duration", *heads), chosen)
-    groups = Groups(frame, tuple(heads))
+    groups = GroupBy(frame, tuple(heads))
     texts = list(zip(*(key(name)(groups) if name in heads else [""] * groups.count for name in _PRODUCT), strict=True))
     flop = np.array([operations(inputs, outputs, formats) for _, inputs, outputs, _, formats in texts])
     halved = np.array([0.5 if types.startswith("INT8") else 1.0 for *_, types, _ in texts])
@@ -193,7 +193,7 @@ def experts(query: Query, ranks: Sequence[RecordedRank]) -> Table | None:
         chosen = selected_rows(replace(query, scope=Scope(rank.group)), table)
         chosen = chosen[frame_of(table, ("type",), chosen).has("type", _GROUPED.match)]
         frame = frame_of(table, ("duration", "input_shapes"), chosen)
-        by_shapes = Groups(frame, ("input_shapes",))
+        by_shapes = GroupBy(frame, ("input_shapes",))
         tokens = np.array(list(map(_tokens, key("input_shapes")(by_shapes))), np.int64)[by_shapes.index]
         parts.append((np.full(len(chosen), number), tokens, frame["duration"]))
     if not parts:

@@ -53,7 +53,7 @@ _LATEST: Final = 1 << 61
 STREAM, THREAD, RANGES = range(3)
 
 
-class Events:
+class EventTables:
     """Reads all tables of events.
 
     Args:
@@ -106,7 +106,7 @@ class Events:
     def _add(self, table: str, read: dict[str, I64], category: Any, kept: Any = True, **columns: Any) -> None:
         """Adds the rows of a table that are ``kept`` and have times; a column may be one value for all."""
         start, end = read["start"], read["end"]
-        sound = timely(start) & timely(end)
+        sound = are_times(start) & are_times(end)
         self._left_out += int((kept & ~sound).sum())
         sound &= kept
         self._below += int((sound & (end < start)).sum())
@@ -128,7 +128,7 @@ class Events:
         columns, name_of = made[category]
         self._lacking |= {each for each in (*places, *columns[:1]) if not self._database.has(table, each)}
         read = self._integers(table, *places, *columns, *WORK)
-        name = coded(self.names, name_of, *(read[key] for key in columns))
+        name = codes_of_rows(self.names, name_of, *(read[key] for key in columns))
         self._add(table, read, self.categories[category], kind=int(kind), name=name, process=read["globalPid"] >> 24,
                   place=STREAM, first=read["deviceId"], second=read["streamId"],
                   correlation=read["correlationId"])  # fmt: skip
@@ -140,7 +140,7 @@ class Events:
         kind, category = (Kind.CALL, _CALLS[table]) if table in _CALLS else (
             Kind.OTHER, table.lower().removesuffix("_events").removesuffix("_api"))  # fmt: skip
         read = self._integers(table, "start", "end", "globalTid", "correlationId", "nameId")
-        name = coded(self.names, lambda id_: _VERSION.sub("", self.text_of(id_)), read["nameId"])
+        name = codes_of_rows(self.names, lambda id_: _VERSION.sub("", self.text_of(id_)), read["nameId"])
         self._add(table, read, self.categories[category], kind=int(kind), name=name, process=read["globalTid"] >> 24,
                   place=THREAD, first=read["globalTid"] >> 24, second=read["globalTid"] & 0xFFFFFF,
                   correlation=read["correlationId"] if kind == Kind.CALL else INT_MISSING)  # fmt: skip
@@ -149,7 +149,7 @@ class Events:
         read = self._integers(table, "start", "end", "globalTid", "eventType", "textId", "domainId")
         kind, process, domain = read["eventType"], read["globalTid"] >> 24, np.maximum(read["domainId"], 0)
         kind = np.where(kind == INT_MISSING, _PUSHED, kind)
-        name = coded(self.names, self.text_of, read["textId"])
+        name = codes_of_rows(self.names, self.text_of, read["textId"])
         unnamed = "where textId is null" if self._database.has(_NVTX, "textId") else ""
         own = self._database.rows(_NVTX, "rowid", "text", condition=unnamed)
         place = lookup(read["rowid"], np.array([row for row, _ in own], np.int64))
@@ -171,7 +171,7 @@ class Events:
         last = max(int(part.max(initial=0)) for part in (read["end"], *self._columns["end"]))
         read["end"] = np.where(is_open, np.where(ranges, last, read["start"]), read["end"])
         self._add(
-            _NVTX, read, coded(self.categories, category, process, domain, name), ranges | (kind == _MARK),
+            _NVTX, read, codes_of_rows(self.categories, category, process, domain, name), ranges | (kind == _MARK),
             kind=np.where(kind == _PUSHED, int(Kind.OPERATOR), int(Kind.ANNOTATION)), name=name, process=process,
             place=np.where(kind == _STARTED, RANGES, THREAD), first=process, correlation=INT_MISSING,
             second=np.where(kind == _STARTED, domain, read["globalTid"] & 0xFFFFFF),
@@ -213,12 +213,12 @@ def _set_name(kind: int) -> str:
     return f"Memset ({_MEMORIES[kind]})" if kind in _MEMORIES else "Memset"
 
 
-def timely(times: I64) -> npt.NDArray[np.bool_]:
+def are_times(times: I64) -> npt.NDArray[np.bool_]:
     """Mask of the times that are some."""
     return (times > -_LATEST) & (times < _LATEST)
 
 
-def combined(*columns: npt.NDArray[Any]) -> tuple[I64, I64]:
+def distinct_rows(*columns: npt.NDArray[Any]) -> tuple[I64, I64]:
     """Of the distinct rows of some columns the first place of each; and its index for each row."""
     places, count = distinct_together(*columns)
     first = np.zeros(count, np.int64)
@@ -226,9 +226,9 @@ def combined(*columns: npt.NDArray[Any]) -> tuple[I64, I64]:
     return first, places
 
 
-def coded(texts: Codes, text_of: Callable[..., str], *columns: I64) -> I64:
+def codes_of_rows(texts: Codes, text_of: Callable[..., str], *columns: I64) -> I64:
     """Codes of texts, each made of the values of some columns."""
-    first, inverse = combined(*columns)
+    first, inverse = distinct_rows(*columns)
     codes = [texts[text_of(*(int(column[row]) for column in columns))] for row in first.tolist()]
     return np.array(codes, np.int64)[inverse]
 

@@ -24,20 +24,20 @@ from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import INT_MISSING, Problem, Profile, Severity
 from tpuprof_tui.model.mapped_arrays import MappedArrays
-from tpuprof_tui.model.profile import Recording
+from tpuprof_tui.model.profile import RecordingMode
 from tpuprof_tui.model.uniques import distinct, uniques
 from tpuprof_tui.sources.chrome.columns import I32, Codes, lookup, printable
 from tpuprof_tui.sources.chrome.nesting import CounterSeries, order_of_nesting
-from tpuprof_tui.sources.kept import read_or_kept
+from tpuprof_tui.sources.column_cache import read_or_kept
 from tpuprof_tui.sources.sqlite import I64, SqliteFile
 from tpuprof_tui.sources.torch.categories import DEVICE_WORK, Kind
-from tpuprof_tui.sources.torch.read.believable import believable
+from tpuprof_tui.sources.torch.read.implausible_times import without_implausible
 from tpuprof_tui.sources.torch.read.profile import profile_of
 from tpuprof_tui.sources.torch.read.steps import marks_step
 from tpuprof_tui.sources.torch.read.trace import Columns, Trace, numeric_sort_key
 
 from ..vocabulary import VOCABULARY
-from .events import RANGES, STREAM, Events, RowArguments, coded, combined, timely
+from .events import RANGES, STREAM, EventTables, RowArguments, are_times, codes_of_rows, distinct_rows
 
 #: Names of ranges that are numbered steps, with what they have in common: Iteration 12, train step=3/100.
 _STEP: Final = lazy_pattern(
@@ -76,7 +76,7 @@ def read(path: Path, files: Sequence[Path], report: Callable[[str], None]) -> Pr
         arrays.release_pages()
     if not traces:
         raise UnreadableError(f"{path} holds no database of Nsight Systems that can be read.")
-    recording = Recording("a database of Nsight Systems", meaning="Nsight Systems")
+    recording = RecordingMode("a database of Nsight Systems", meaning="Nsight Systems")
     return replace(profile_of(path, traces, problems, arrays), vocabulary=VOCABULARY, recording=recording)
 
 
@@ -87,7 +87,7 @@ def _traces_of(path: Path, report: Callable[[str], None]) -> list[Trace]:
         UnreadableError: It is damaged, or holds no events.
     """
     database = SqliteFile(path, path.name)
-    events = Events(database, lambda text: report(f"reading {path.name}: {text}"))
+    events = EventTables(database, lambda text: report(f"reading {path.name}: {text}"))
     process, kind = (events.columns.get(key, np.zeros(0, np.int64)) for key in ("process", "kind"))
     if not len(kind):
         raise UnreadableError(f"{path} holds no events.", "Nothing was recorded while the profiler ran.")
@@ -102,13 +102,13 @@ def _traces_of(path: Path, report: Callable[[str], None]) -> list[Trace]:
     for number, owner in enumerate(owners if len(owners) > 1 else [None]):
         # what belongs to none of them is shown with the first
         own = (process == owner) | (~np.isin(process, owners) & (number == 0)) | (owner is None)
-        traces.append(believable(_trace(events, np.flatnonzero(own), about, owner, arguments))[0])
+        traces.append(without_implausible(_trace(events, np.flatnonzero(own), about, owner, arguments))[0])
     problems = (*events.problems(), *about.problems(), *database.problems)
     traces[0] = replace(traces[0], problems=(*problems, *traces[0].problems))
     return traces
 
 
-def _trace(events: Events, rows: I64, about: Metadata, owner: int | None, arguments: RowArguments) -> Trace:
+def _trace(events: EventTables, rows: I64, about: Metadata, owner: int | None, arguments: RowArguments) -> Trace:
     """The trace of the events of a process; ``owner``: its global id, None: they are of all together."""
     threads, lane = _lanes(events, rows, about)
     order = order_of_nesting(lane, events.columns["start"][rows], events.columns["end"][rows])
@@ -136,7 +136,7 @@ def _trace(events: Events, rows: I64, about: Metadata, owner: int | None, argume
         end=own["end"] - zero, zero_ns=zero, name=name, names=names, kind=kind,
         category=own["category"].astype(np.int16), categories=tuple(events.categories), texts=texts,
         file_order=rows, correlation=own["correlation"], external=np.full(len(rows), INT_MISSING),
-        work_rows=work_rows, work=work, told=_UNTOLD, identities=(),
+        work_rows=work_rows, work=work, identity_codes=_UNTOLD, identities=(),
         memory={**memory, "time": memory["time"] - zero, "thread": thread},
         flow_processes=frozenset(), counters=tuple(replace(each, times=each.times - zero) for each in counters),
         process_names=about.process_names, thread_names=about.thread_names, arguments=arguments,
@@ -144,10 +144,10 @@ def _trace(events: Events, rows: I64, about: Metadata, owner: int | None, argume
     )  # fmt: skip
 
 
-def _lanes(events: Events, rows: I64, about: Metadata) -> tuple[tuple[tuple[str, str], ...], I64]:
+def _lanes(events: EventTables, rows: I64, about: Metadata) -> tuple[tuple[tuple[str, str], ...], I64]:
     """Process (on a device its number) and thread of each lane as texts, in order; and the lane of each event."""
     places = [events.columns[key][rows] for key in ("place", "process", "first", "second")]
-    first, inverse = combined(*places)
+    first, inverse = distinct_rows(*places)
 
     def texts(place: int, process: int, one: int, two: int) -> tuple[str, str]:
         if place == STREAM:
@@ -182,12 +182,12 @@ def _step_labels(names: Sequence[str], name: I32, length: I64) -> dict[str, str]
     return families[max(times, key=lambda family: times[family])] if times and not any(map(marks_step, names)) else {}
 
 
-def _work(events: Events, rows: I64, about: Metadata) -> tuple[Columns, tuple[str, ...]]:
+def _work(events: EventTables, rows: I64, about: Metadata) -> tuple[Columns, tuple[str, ...]]:
     """Columns of device work, those of PyTorch's `arguments.WORK`, and the texts of their codes."""
     texts, own = Codes(), {key: values[rows] for key, values in events.work.items()}
 
     def of(text_of: Callable[..., str], *columns: I64) -> I32:
-        return coded(texts, text_of, *columns).astype(np.int32)
+        return codes_of_rows(texts, text_of, *columns).astype(np.int32)
 
     grid, block = ([own[f"{key}{axis}"] for axis in "XYZ"] for key in ("grid", "block"))
     is_kernel = grid[0] != INT_MISSING
@@ -267,10 +267,10 @@ class Metadata:
         """
         keys = ("globalPid", "deviceId", "memKind", "address", "bytes", "memoryOperationType", "correlationId")
         table = self._database.integers("CUDA_GPU_MEMORY_USAGE_EVENTS", "start", *keys)
-        rows = np.flatnonzero(timely(table["start"]) & ((table["globalPid"] >> 24 == process) | (process is None)))
+        rows = np.flatnonzero(are_times(table["start"]) & ((table["globalPid"] >> 24 == process) | (process is None)))
         rows = rows[np.argsort(table["start"][rows], kind="stable")]
         owner, device, kind, address, size, freed, correlation = (table[key][rows] for key in keys)
-        first, place = combined(owner >> 24, device)
+        first, place = distinct_rows(owner >> 24, device)
         cards = [self.card(int(owner[row]) >> 24, int(device[row])) for row in first.tolist()]
         device, type_ = np.array(cards, np.int64)[place], np.where(np.isin(kind, _HOST_MEMORY), _HOST, _GPU)
         order = np.lexsort((np.arange(len(rows)), address, place, type_))
@@ -279,7 +279,7 @@ class Metadata:
         change, allocated = np.zeros((2, len(rows)), np.int64)
         size = np.clip(size, 0, _MOST_BYTES)[order]
         change[order] = np.where(freed[order] == 0, size, np.where(held, -size, 0))
-        of = combined(type_, device)[1]
+        of = distinct_rows(type_, device)[1]
         for number in range(int(of.max(initial=-1)) + 1):
             allocated[of == number] = np.cumsum(change[of == number])
         return {"time": table["start"][rows], "device_id": device, "change": change, "device_type": type_,
@@ -292,9 +292,9 @@ class Metadata:
         read = self._database.integers("GPU_METRICS", "timestamp", "typeId", "metricId", "value")
         names = {row[:2]: printable(str(row[2])) for row in
                  self._database.rows("TARGET_INFO_GPU_METRICS", "typeId", "metricId", "metricName")}  # fmt: skip
-        first, series = combined(read["typeId"], read["metricId"])
+        first, series = distinct_rows(read["typeId"], read["metricId"])
         order = np.lexsort((read["timestamp"], series))
-        order = order[timely(read["timestamp"][order])]
+        order = order[are_times(read["timestamp"][order])]
         edges = np.searchsorted(series[order], np.arange(len(first) + 1)).tolist()
         found = []
         for row, low, high in zip(first[:_MOST_SERIES].tolist(), edges, edges[1:], strict=False):

@@ -44,7 +44,7 @@ ROWS: Final = {
 Columns = dict[str, npt.NDArray[Any]]
 
 
-class Frame(int):
+class FrameCode(int):
     """Code of a frame."""
 
 
@@ -240,13 +240,13 @@ class Pickled:
         codes = [self._frame_of(value) for value in values]
         return Stack(self.stacks[tuple(codes)]) if codes and None not in codes else None
 
-    def _frame_of(self, value: Any) -> Frame | None:
-        if type(value) is Frame:
+    def _frame_of(self, value: Any) -> FrameCode | None:
+        if type(value) is FrameCode:
             return value
         if type(value) is not dict or "filename" not in value:
             return None
         file, line, name = map(value.get, ("filename", "line", "name"))
-        return Frame(self.frames[text_or(file), line if type(line) is int else 0, text_or(name)])
+        return FrameCode(self.frames[text_or(file), line if type(line) is int else 0, text_or(name)])
 
     def _extend(self, target: Any, values: list[Any]) -> bool:
         """Appends to a list, rows as columns; whether they were rows. No object is a row twice."""

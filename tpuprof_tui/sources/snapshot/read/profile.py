@@ -18,13 +18,13 @@ import numpy.typing as npt
 
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model import INT_MISSING, Column, Group, Groups, Lane, Role, Strings
-from tpuprof_tui.model.profile import Counter, Device, Problem, Profile, Recording, Scopes, Severity, time_of_day
+from tpuprof_tui.model.profile import Counter, Device, Problem, Profile, RecordingMode, Scopes, Severity, time_of_day
 from tpuprof_tui.model.sublanes import split_overlaps
 from tpuprof_tui.model.table import Table, TableColumns
 from tpuprof_tui.model.vocabulary import NAMES
 from tpuprof_tui.sources.chrome.columns import Codes
 from tpuprof_tui.sources.chrome.inflate import PackedText, text_of
-from tpuprof_tui.sources.kept import read_or_kept
+from tpuprof_tui.sources.column_cache import read_or_kept
 from tpuprof_tui.sources.source import ProgressCallback, progress_of_part
 
 from ..vocabulary import BLOCKS, HISTORY, SEGMENTS, STACKS, STATES, TRACE, VOCABULARY
@@ -133,7 +133,7 @@ class _Snapshot:
         told = settings if type(settings) is dict else {}
         return Profile(
             path=str(self._path), name=self._path.name, vocabulary=VOCABULARY, device=Device("GPU"),
-            recording=Recording("snapshot", meaning="memory"), capabilities=frozenset(capabilities), source_data={},
+            recording=RecordingMode("snapshot", meaning="memory"), capabilities=frozenset(capabilities), source_data={},
             groups=Groups(Group(f"GPU {number}", "gpu", number=number) for number in self._gpus), lanes=tuple(lanes),
             strings={"name": Strings(labels), "frame": Strings(frames), "state": Strings(STATES), "category": texts,
                      "type": Strings(("small", "large")), "metadata": texts, "stack": self._stack_texts},

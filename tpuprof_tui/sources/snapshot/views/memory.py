@@ -60,7 +60,7 @@ class Gpu:
         """The source line that holds most at the peak, and its bytes."""
         return next(iter(_by_line(self.alive_at(self.peak_at))), (None, 0))
 
-    def told(self, when: str) -> str:
+    def holder_sentence(self, when: str) -> str:
         """Who holds most at the peak, a sentence."""
         name, size = self.most_at_peak
         return (
@@ -177,7 +177,7 @@ def sentence(query: Query) -> str:
     if fullest is None or not fullest.peak:
         return "No memory is held."
     failed = len(table_of(query, "out_of_memory"))
-    told = fullest.told("at the peak" if query.profile.has(HISTORY) else "at the snapshot")
+    told = fullest.holder_sentence("at the peak" if query.profile.has(HISTORY) else "at the snapshot")
     return f"{plural(failed, 'allocation')} failed; {told}" if failed else told
 
 
@@ -221,7 +221,7 @@ def _held_by_one(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
     for gpu in gpus(query):
         name, size = gpu.most_at_peak
         if gpu.peak and size >= rule.threshold * gpu.peak:
-            yield _finding(rule, gpu.title, gpu.peak_at, gpu.told("at the peak"), name or "")
+            yield _finding(rule, gpu.title, gpu.peak_at, gpu.holder_sentence("at the peak"), name or "")
 
 
 def _fragmented(query: Query, rule: Rule, least: float) -> Iterator[Finding]:

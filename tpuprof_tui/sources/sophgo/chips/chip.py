@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import Struct, convert
 from numpy.typing import NDArray
 
-from .layout import CATALOG, ChipDataError, RecordLayout, record_layout
+from .bit_layout import CHIP_FILES, ChipDataError, RecordLayout, record_layout
 
 #: Command encoding (family) by engine; other engines have none.
 FAMILIES: Final = {"TIU": "tiu", "GDMA": "dma", "SDMA": "dma", "VSDMA": "dma", "DMA": "dma", "CDMA": "cdma"}
@@ -169,18 +169,18 @@ class Chip(Struct, frozen=True, eq=False):
 
 def common_tables() -> Mapping[str, Any]:
     """Raw tables that several chips share."""
-    return CATALOG.file("common/tables.json")
+    return CHIP_FILES.file("common/tables.json")
 
 
 def chip_names() -> tuple[str, ...]:
     """Lower-case names of the chips that have a data file."""
-    return tuple(sorted(path.stem for path in CATALOG.folder.glob("*.json")))
+    return tuple(sorted(path.stem for path in CHIP_FILES.folder.glob("*.json")))
 
 
 def chip_by_name(name: str) -> Chip | None:
     """The chip of that name, in either case; None when there is none."""
     lowered = name.strip().casefold()
-    return CATALOG.table(_load, lowered) if lowered in chip_names() else None
+    return CHIP_FILES.table(_load, lowered) if lowered in chip_names() else None
 
 
 def chip_by_arch(value: str) -> Chip | None:
@@ -188,7 +188,7 @@ def chip_by_arch(value: str) -> Chip | None:
     text = value.strip()
     digits = text.lstrip("+0") if text.lstrip("+").isdigit() and text.isascii() else ""
     for name in chip_names():
-        chip = CATALOG.table(_load, name)
+        chip = CHIP_FILES.table(_load, name)
         if text.upper() in map(str.upper, chip.arch_names) or digits in map(str, chip.arch_codes):
             return chip
     return None
@@ -198,7 +198,7 @@ def bmprofile_chip(value: str) -> Chip | None:
     """The chip with a name, or an ``arch`` value of libbmrt, as that runtime records it; None when there is none."""
     text = value.strip().upper()
     for name in chip_names():
-        chip = CATALOG.table(_load_of_bmprofile, name)
+        chip = CHIP_FILES.table(_load_of_bmprofile, name)
         codes = chip.bmprofile.arch_codes
         if codes and text in (*chip.arch_names, *map(str, codes)):
             return chip
@@ -212,11 +212,11 @@ def unsupported_arch(value: str) -> str | None:
 
 
 def _load(name: str) -> Chip:
-    return chip_from_data(CATALOG.file(f"{name}.json"), common_tables())
+    return chip_from_data(CHIP_FILES.file(f"{name}.json"), common_tables())
 
 
 def _load_of_bmprofile(name: str) -> Chip:
-    data = CATALOG.file(f"{name}.json")
+    data = CHIP_FILES.file(f"{name}.json")
     figures = data.get("bmprofile", {}).get("figures", data["figures"])
     return chip_from_data({**data, "figures": figures}, common_tables())
 

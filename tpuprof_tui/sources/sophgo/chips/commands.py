@@ -11,8 +11,8 @@ from msgspec import Struct, convert
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from .bit_layout import CHIP_FILES, BitField, ChipDataError, parse_fields
 from .chip import Chip, family_of
-from .layout import CATALOG, ChipDataError, Field, parse_fields
 
 HEADER_BYTES = 8
 """A command's operation is selected from this many bytes."""
@@ -53,7 +53,7 @@ class Operation(Struct, frozen=True, eq=False, dict=True):
         return -(-bits // (UNIT_BYTES * 8)) * UNIT_BYTES
 
     @cached_property
-    def fields(self) -> tuple[Field, ...]:
+    def fields(self) -> tuple[BitField, ...]:
         """All known fields in order; reserved ones may repeat a name.
 
         Raises:
@@ -68,7 +68,7 @@ class Operation(Struct, frozen=True, eq=False, dict=True):
         return fields
 
     @cached_property
-    def by_name(self) -> Mapping[str, Field]:
+    def by_name(self) -> Mapping[str, BitField]:
         """Fields by name; of repeated (reserved) names the last one."""
         return {field.name: field for field in self.fields}
 
@@ -146,7 +146,7 @@ class CommandTable(Struct, frozen=True, eq=False, dict=True):
             self._positions[name] = self._field_position(found) if any(found) else None
         return self._positions[name]
 
-    def _field_position(self, found: list[Field | None]) -> FieldPosition:
+    def _field_position(self, found: list[BitField | None]) -> FieldPosition:
         byte, shift, mask, spill = np.zeros((4, len(found) + 1), np.uint64)
         for index, field in enumerate(found):
             if field is not None:
@@ -159,7 +159,7 @@ class CommandTable(Struct, frozen=True, eq=False, dict=True):
         return FieldPosition(byte.astype(np.int64), shift, mask, spill, wide)
 
 
-def shared_fields(operations: Sequence[Operation]) -> tuple[Field, ...]:
+def shared_fields(operations: Sequence[Operation]) -> tuple[BitField, ...]:
     """Fields that all operations have at the same bits under the same name, without reserved ones."""
     shared = set.intersection(*(set(each.fields) for each in operations)) if operations else set()
     own = operations[0].fields if operations else ()
@@ -172,17 +172,17 @@ def command_table(chip: Chip, engine: str) -> CommandTable:
     Raises:
         KeyError: The chip has no commands of that engine.
     """
-    return CATALOG.table(_tables, chip.name)[family_of(engine)]
+    return CHIP_FILES.table(_tables, chip.name)[family_of(engine)]
 
 
 def has_commands(chip: Chip, engine: str) -> bool:
     """Whether command layouts of that engine are known."""
-    return family_of(engine) in CATALOG.table(_tables, chip.name)
+    return family_of(engine) in CHIP_FILES.table(_tables, chip.name)
 
 
 def _tables(chip_name: str) -> Mapping[str, CommandTable]:
     name = f"operations/{chip_name.lower()}.json"
-    families = CATALOG.file(name)["families"] if (CATALOG.folder / name).exists() else {}
+    families = CHIP_FILES.file(name)["families"] if (CHIP_FILES.folder / name).exists() else {}
     return {family: table_from_data(chip_name, family, data) for family, data in families.items()}
 
 
@@ -213,7 +213,7 @@ def table_from_data(chip_name: str, family: str, data: Mapping[str, Any]) -> Com
 
 
 def _operation(item: Mapping[str, Any], function_width: int, unit: int) -> Operation:
-    layouts = CATALOG.file("common/layouts.json")
+    layouts = CHIP_FILES.file("common/layouts.json")
     key = item["layout"]
     size, *lines = layouts["layouts"][key] if key else (item["bytes"],)
     if size % unit or size <= 0:

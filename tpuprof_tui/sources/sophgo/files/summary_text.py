@@ -71,7 +71,7 @@ def summary_missing(query: Query) -> str:
     chosen = selected_profile(query).device_part
     if not chosen.units:
         return NO_CORES
-    return "" if chosen.instructions else NO_EVENTS
+    return "" if chosen.event_count else NO_EVENTS
 
 
 def summary_console(query: Query) -> str:
@@ -99,8 +99,8 @@ def _reference_block(table: Sequence[SummaryRow]) -> str:
 def _remarks(profile: Profile, chosen: Profile, table: Sequence[SummaryRow]) -> str:
     lines = [] if profile.has(DETAIL) else [rate_remark(profile, table)]
     device = sum(len(lane) for lane in profile.lanes if lane.kind in ENGINES)
-    if chosen.instructions != device:
-        lines.append(f"Of {device} instructions {chosen.instructions} were chosen; all figures are of these only.")
+    if chosen.event_count != device:
+        lines.append(f"Of {device} instructions {chosen.event_count} were chosen; all figures are of these only.")
     return "".join(f"{line}\n" for line in lines)
 
 

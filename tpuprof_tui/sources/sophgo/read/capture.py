@@ -20,7 +20,7 @@ from .commands.command_table import CORE_ENGINES
 from .core import read_core, report_unrecorded, report_untimed, untimed_commands
 from .core_data import CoreData, number_scopes
 from .files import Settings, count_text, list_files, read_settings, settings_file
-from .problems import Report
+from .problems import Problems
 from .profile_builder import ProfileBuilder, check_counts
 from .records.profiler_records import sync_on_last_wait
 
@@ -33,7 +33,7 @@ def read(
 ) -> Profile:
     """Read a capture: its directory, or a file in it; see ``tpuprof_tui.sources.catalog.open_profile``."""
     directory = path if path.is_dir() else path.parent
-    report = Report()
+    report = Problems()
     _report_names(directory, report, chip)
     if is_bmprofile(directory):
         from .bmprofile.folder import read_folder  # other captures do without it
@@ -83,7 +83,7 @@ def read(
     return with_layers(profile)
 
 
-def _report_names(directory: Path, report: Report, chip: str | None) -> None:
+def _report_names(directory: Path, report: Problems, chip: str | None) -> None:
     """Reports files of a capture that are not read for their names alone.
 
     Raises:
@@ -101,7 +101,7 @@ def _report_names(directory: Path, report: Report, chip: str | None) -> None:
         report.error("It is packed, or named in capitals.", f"It was not read. {advice}", file=name)
 
 
-def _chip(settings: Settings, chip_option: str | None, directory: Path, report: Report) -> Chip:
+def _chip(settings: Settings, chip_option: str | None, directory: Path, report: Problems) -> Chip:
     known = ", ".join(name.upper() for name in chip_names())
     if chip_option is not None:
         chip = chip_by_name(chip_option) or chip_by_arch(chip_option)
@@ -140,7 +140,7 @@ def _read_cores(
     return [job.result() for job in jobs]
 
 
-def align_cores(cores: list[CoreData], report: Report) -> None:
+def align_cores(cores: list[CoreData], report: Problems) -> None:
     """Shift the streams of each core so that the cores' clocks agree.
 
     The reference is the engine whose opening wait every core has recorded, TIU first. Where no engine has it on all
@@ -171,7 +171,7 @@ def align_cores(cores: list[CoreData], report: Report) -> None:
         report.note(f"Some core lost its opening TIU wait; all cores were aligned on {common}.", "")
 
 
-def _wait_end(core: CoreData, syncs: dict[int, dict[str, int]], active: list[CoreData], report: Report) -> int | None:
+def _wait_end(core: CoreData, syncs: dict[int, dict[str, int]], active: list[CoreData], report: Problems) -> int | None:
     """End of the opening TIU wait on a core's own clock (ns), estimated where it was lost; None if it cannot be."""
     own_syncs = syncs[core.core]
     if "TIU" in own_syncs:

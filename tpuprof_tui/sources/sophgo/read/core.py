@@ -18,7 +18,7 @@ from .commands.nodes import decode_nodes
 from .core_data import CoreData, EngineData
 from .files import BlockType, read_bytes, walk_blocks
 from .pairing import SYSTEM, TO_BUS, TO_LOCAL, UNKNOWN, WORK, EngineItems, clean_binding, paired
-from .problems import Report
+from .problems import Problems
 from .records import profiler_records, runtime_records
 from .records.monitor import RecordStream, find_unmarked_opening, in_order, read_stream, to_ns, unwrapped_ids
 
@@ -35,7 +35,7 @@ _ORIGIN_SLACK_NS = 1_000_000
 
 def read_core(core: int, path: Path, chip: Chip, tiu_mhz: float, *, bmodel: bool = False) -> CoreData:
     """Read, order and pair one core's file; anomalies go to the result's report."""
-    report = Report(path.name)
+    report = Problems(path.name)
     result = CoreData(core, path.name, read_bytes(path, report), report, bmodel=bmodel)
     report.core = core
     result.blocks = walk_blocks(result.data, report)
@@ -194,10 +194,10 @@ def _decode_commands(result: CoreData, chip: Chip) -> None:
     most = held + (2 * result.records + _LOST if result.records else 0)
     keyed = set(keyed_blocks(result)) if any(result.streams.values()) else set()
     rules = NodeRules(chip.engine_codes, chip.rvt_id_limit, fills, chip.cdma_ports, most, result.streams, keyed)
-    report = Report(result.file, result.core)
+    report = Problems(result.file, result.core)
     nodes = decode_nodes(words, rules, report, offsets[0])
     if any("unknown type" in problem.what for problem in report.problems()) and not _all_clean(result, nodes):
-        other_report = Report(result.file, result.core)
+        other_report = Problems(result.file, result.core)
         other = decode_nodes(words, rules, other_report, offsets[0], unknown_as_commands=True)
         if _all_clean(result, other):
             nodes, report = other, other_report
@@ -397,9 +397,9 @@ def untimed_commands(core: CoreData, chip: Chip) -> dict[str, Commands]:
     return found
 
 
-def report_untimed(cores: list[CoreData], found: list[dict[str, Commands]], report: Report) -> None:
+def report_untimed(cores: list[CoreData], commands: list[dict[str, Commands]], report: Problems) -> None:
     """Report the one problem that describes such a capture."""
-    counts = {name: sum(len(each[name]) for each in found if name in each) for name in CORE_ENGINES}
+    counts = {name: sum(len(each[name]) for each in commands if name in each) for name in CORE_ENGINES}
     launches = max((len(streams) for core in cores for streams in core.streams.values()), default=0)
     left_out = -sum(counts.values())
     for core in cores:

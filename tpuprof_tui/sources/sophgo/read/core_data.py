@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from .arrays import I64, Bools, Bytes
 from .commands.command_table import Commands, CommandStream, NodeStream
 from .files import Block, BlockType, payloads_of
-from .problems import Report
+from .problems import Problems
 from .records.monitor import RecordStream
 
 
@@ -44,7 +44,7 @@ class CoreData(Struct):
     core: int
     file: str
     data: Bytes  #: The file's bytes; records and registers are views of it
-    report: Report
+    report: Problems
     blocks: list[Block] = field(default_factory=list)
     engines: dict[str, EngineData] = field(default_factory=dict)  #: Engines with records, by name
     nodes: NodeStream | None = None  #: Dynamic nodes; None in PMU-only captures

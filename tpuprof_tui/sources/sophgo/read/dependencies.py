@@ -52,7 +52,7 @@ _LEAST_AGREEING: Final = 1 / 16
 _PAIRED: Final = ("TIU", "GDMA")
 
 
-class Kind(IntEnum):
+class LinkKind(IntEnum):
     """How a link was derived: codes of ``Links`` kinds."""
 
     COMMAND = 0
@@ -76,18 +76,18 @@ def dependencies(lanes: Sequence[Lane], groups: Groups, *, by_launch: bool = Tru
     by_message = _message_links(lanes, groups)
     with_releaser = [(part[1], part[2]) for part in by_message]
     together = inferred_barriers(lanes, groups, with_releaser)
-    parts = [*_command_links(lanes, groups, by_launch), *by_message, _part(Kind.TOGETHER, *together)]
+    parts = [*_command_links(lanes, groups, by_launch), *by_message, _part(LinkKind.TOGETHER, *together)]
     none = np.zeros(0, np.int64)
     kind, waiter_lane, waiter, releaser_lane, releaser = map(np.concatenate, zip((none,) * 5, *parts, strict=True))
     first = np.cumsum([0, *map(len, lanes)], dtype=np.int64)
     waiter, releaser = first[waiter_lane] + waiter, first[releaser_lane] + releaser
     order = np.lexsort((kind, waiter))
     return Links(("command id", "message", "ending together"), kind[order].astype(np.int8), releaser[order],
-                 waiter[order], ending=frozenset((Kind.MESSAGE, Kind.TOGETHER)),
-                 guessed=frozenset((Kind.TOGETHER,)))  # fmt: skip
+                 waiter[order], ending=frozenset((LinkKind.MESSAGE, LinkKind.TOGETHER)),
+                 guessed=frozenset((LinkKind.TOGETHER,)))  # fmt: skip
 
 
-def _part(kind: Kind, waiter_lane: Any, waiter: I64, releaser_lane: Any, releaser: I64) -> Part:
+def _part(kind: LinkKind, waiter_lane: Any, waiter: I64, releaser_lane: Any, releaser: I64) -> Part:
     """Columns of links; a scalar lane is broadcast to all rows."""
     kinds, waiters, releasers = (
         np.broadcast_to(np.asarray(each, np.int64), len(waiter)) for each in (int(kind), waiter_lane, releaser_lane)
@@ -131,7 +131,7 @@ def _command_links(lanes: Sequence[Lane], groups: Groups, by_launch: bool) -> li
                 either, _ = _releasers(epochs[engine], epochs["SDMA"], rows[~sure], command_ids[rows[~sure]])
                 sure |= ~np.isin(rows, either)
                 rows, releasers = rows[sure], releasers[sure]
-            parts.append(_part(Kind.COMMAND, numbers[engine], rows, numbers[other], releasers))
+            parts.append(_part(LinkKind.COMMAND, numbers[engine], rows, numbers[other], releasers))
     return parts
 
 
@@ -229,7 +229,7 @@ def _rounds(events: I64, alone: bool) -> tuple[Bools, Part]:
     last_send = (np.searchsorted(number, np.arange(rounds)) + sends_in - 1)[number[waiting]]
     matched = np.zeros(len(order), np.bool_)
     matched[order] = agrees[number]
-    return matched, _part(Kind.MESSAGE, lane[waiting], row[waiting], lane[last_send], row[last_send])
+    return matched, _part(LinkKind.MESSAGE, lane[waiting], row[waiting], lane[last_send], row[last_send])
 
 
 # Infers barriers that no register names from waits of several cores that end within a cycle or two of each other.

@@ -24,7 +24,7 @@ from tpuprof_tui.sources.source import BZIP2, GZIP, XZ, ZIP, ZSTD, natural_order
 
 from ..file_names import CORE_FILE, PORT_FILE, PORT_LIKE, SETTINGS_FILE
 from .arrays import Bytes
-from .problems import Report
+from .problems import Problems
 
 if TYPE_CHECKING:
     from ..chips.chip import Chip
@@ -47,7 +47,7 @@ def settings_file(directory: Path) -> Path | None:
     return path if os.path.lexists(path) else None
 
 
-def list_files(directory: Path, report: Report, chip: Chip) -> tuple[Numbered, Numbered]:
+def list_files(directory: Path, report: Problems, chip: Chip) -> tuple[Numbered, Numbered]:
     """Files of the cores and of the ports of a capture, as far as the chip has these; odd names are reported."""
     names = sorted(os.listdir(directory), key=natural_order)
     core_files = [directory / name for name in names if CORE_FILE.fullmatch(name)]
@@ -58,7 +58,7 @@ def list_files(directory: Path, report: Report, chip: Chip) -> tuple[Numbered, N
     return _numbered(core_files, chip, report), _numbered_ports(port_files, chip, report)
 
 
-def _without_links(files: list[Path], kind: str, limit: str, report: Report) -> list[Path]:
+def _without_links(files: list[Path], kind: str, limit: str, report: Problems) -> list[Path]:
     """Files without duplicates: each file once, under the first of its names (symbolic or hard links)."""
     first: dict[tuple[int, int], Path] = {}
     more: dict[Path, int] = {}
@@ -80,7 +80,7 @@ def _without_links(files: list[Path], kind: str, limit: str, report: Report) -> 
     return kept
 
 
-def _numbered_ports(files: list[Path], chip: Chip, report: Report) -> Numbered:
+def _numbered_ports(files: list[Path], chip: Chip, report: Problems) -> Numbered:
     """Port number and file; files without a port number of their own, or with one that the chip lacks, are reported."""
     ports: dict[int, Path] = {}
     rejected: dict[str, list[Path]] = {}
@@ -109,7 +109,7 @@ def _report_files(add: Callable[..., None], what: str, done: str, paths: list[Pa
         add(what, done, file=path.name)
 
 
-def _numbered(files: list[Path], chip: Chip, report: Report) -> Numbered:
+def _numbered(files: list[Path], chip: Chip, report: Problems) -> Numbered:
     """Core number of each file: the last number in its name, else the lowest free number.
 
     If there are more files than the chip has cores, those with the lowest numbers come first, then those without a
@@ -146,7 +146,7 @@ def count_text(count: int, word: str) -> str:
     return f"{count} {word}{'' if count == 1 else 's'}"
 
 
-def read_bytes(path: Path, report: Report, room: Bytes | None = None) -> Bytes:
+def read_bytes(path: Path, report: Problems, room: Bytes | None = None) -> Bytes:
     """Contents of a regular file, of the size found at open; a failure is reported and returns an empty array.
 
     ``room``: where to put them; without it, an array of their own.
@@ -166,7 +166,7 @@ def read_bytes(path: Path, report: Report, room: Bytes | None = None) -> Bytes:
         os.close(descriptor)
 
 
-def _read_open(descriptor: int, name: str, report: Report, room: Bytes | None) -> Bytes:
+def _read_open(descriptor: int, name: str, report: Problems, room: Bytes | None) -> Bytes:
     before = os.fstat(descriptor)
     if not stat.S_ISREG(before.st_mode):
         report.error("Not a regular file.", "It was not read.", file=name)
@@ -207,7 +207,7 @@ class Settings(Struct):
     claimed: dict[tuple[str, int], int] = field(default_factory=dict)
 
 
-def read_settings(path: Path | None, report: Report) -> Settings:
+def read_settings(path: Path | None, report: Problems) -> Settings:
     """Parse ``global.profile``; anomalies are reported."""
     settings = Settings()
     if path is None:
@@ -313,7 +313,7 @@ class Block(Struct, frozen=True):
     length: int
 
 
-def walk_blocks(data: Bytes, report: Report) -> list[Block]:
+def walk_blocks(data: Bytes, report: Problems) -> list[Block]:
     """Blocks of a file in file order; damage is reported and does not lose intact blocks behind it."""
     blocks: list[Block] = []
     size = len(data)

@@ -15,7 +15,7 @@ from tpuprof_tui.model import Activity, Group, Groups, Lane, Problem, Profile, R
 from tpuprof_tui.model.profile import time_of_day
 from tpuprof_tui.model.sublanes import nested_depths
 from tpuprof_tui.model.uniques import uniques
-from tpuprof_tui.sources.chrome.trace import HostMarks, HostTrace, read_host_trace
+from tpuprof_tui.sources.chrome.host_trace import HostMarks, HostTrace, read_host_trace
 
 from .arrays import I32
 

@@ -24,7 +24,7 @@ from .arrays import I32, I64, Bools, Bytes
 from .commands.command_table import Commands, Mode, concatenated
 from .core_data import CoreData
 from .files import Block, BlockType, payloads_of, read_bytes, walk_blocks
-from .problems import Report
+from .problems import Problems
 from .records.implausible_records import DISORDER, WRAP, signed
 from .records.monitor import BACK_IN_TIME, RecordStream, read_stream, to_ns
 
@@ -42,7 +42,7 @@ class PortData(Struct):
 
     port: int
     file: str
-    report: Report
+    report: Problems
     stream: RecordStream  #: Its records in launch order
     commands: Commands | None = None  #: Commands of all cores for the port, concatenated; None without any
     core: I32 = field(default_factory=lambda: np.zeros(0, np.int32))  #: Submitting core of each command
@@ -62,7 +62,7 @@ class PortData(Struct):
 
 def read_port(port: int, path: Path, chip: Chip) -> PortData:
     """Read a port's file and put its records in launch order."""
-    report = Report(path.name)
+    report = Problems(path.name)
     data = read_bytes(path, report)
     found = walk_blocks(data, report)
     for block in found:
@@ -187,7 +187,7 @@ def copied_commands(data: Bytes, offsets: I64, sizes: npt.NDArray[np.integer[Any
     return raw
 
 
-def unwrapped_port(stream: RecordStream, report: Report) -> RecordStream:
+def unwrapped_port(stream: RecordStream, report: Problems) -> RecordStream:
     """Records of a CDMA port with counter wraps undone.
 
     Ports are full duplex and write a record when its command ends: neighbours overlap freely, and one may have begun

@@ -45,7 +45,7 @@ class ProblemLocation(TypedDict, total=False):
     records: I64
 
 
-class Report(Struct):
+class Problems(Struct):
     """Problems in the order they were found; repeated ones are counted.
 
     A report is used by one thread; reports of parts are merged with ``extend``. ``file`` and ``core`` are the defaults
@@ -86,7 +86,7 @@ class Report(Struct):
         """Add an error: something recorded is lost or unreadable."""
         self.add_at(Severity.ERROR, what, done, location)
 
-    def extend(self, other: Report) -> None:
+    def extend(self, other: Problems) -> None:
         """Add the problems of another report."""
         for (core, _), (problem, records) in other._found.items():
             self.add(problem, *records, core=core)

@@ -11,7 +11,7 @@ import numpy as np
 from msgspec import Struct
 
 from tpuprof_tui.model import Device, Groups, Lane, Profile, Scopes, Severity
-from tpuprof_tui.model.profile import Recording
+from tpuprof_tui.model.profile import RecordingMode
 from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.model.vocabulary import DETAIL, NAMES
 
@@ -27,7 +27,7 @@ from .commands.lane_registers import LaneRegisters
 from .core_data import CoreData, EngineData
 from .dependencies import with_dependencies
 from .files import Settings, count_text
-from .problems import ProblemLocation, Report, RowsOf
+from .problems import ProblemLocation, Problems, RowsOf
 from .records.monitor import RecordStream
 
 if TYPE_CHECKING:
@@ -46,8 +46,8 @@ class ProfileBuilder(Struct):
     mhz: float
     cores: list[CoreData]
     ports: list[PortData]
-    lost: Lost
-    report: Report
+    lost: LostGroups
+    report: Problems
     untimed: list[dict[str, Commands]]
     layers: bool = False  #: Whether scopes are layers of a network; else launches of kernel functions
 
@@ -232,10 +232,10 @@ def detail_of(mode: int, bmodel: bool) -> int:
     return 2 if bmodel else mode
 
 
-def recording_of(mode: int, bmodel: bool) -> Recording:
+def recording_of(mode: int, bmodel: bool) -> RecordingMode:
     """Display texts of a capture's mode: ``mode 1``, or ``bmodel``."""
     short = "bmodel" if bmodel else str(mode)
-    return Recording(short if bmodel else f"mode {mode}", short, _MEANINGS[detail_of(mode, bmodel)])
+    return RecordingMode(short if bmodel else f"mode {mode}", short, _MEANINGS[detail_of(mode, bmodel)])
 
 
 def capabilities_of(mode: int, bmodel: bool) -> frozenset[str]:
@@ -243,14 +243,16 @@ def capabilities_of(mode: int, bmodel: bool) -> frozenset[str]:
     return frozenset((NAMES, DETAIL)[: detail_of(mode, bmodel)])
 
 
-class Lost(Struct, frozen=True):
+class LostGroups(Struct, frozen=True):
     """Numbers of the cores and CDMA ports that ran but have no record, ascending."""
 
-    cores: tuple[int, ...]
-    ports: tuple[int, ...]
+    cores: tuple[int, ...] = ()
+    ports: tuple[int, ...] = ()
 
 
-def check_counts(settings: Settings, chip: Chip, cores: list[CoreData], ports: list[PortData], report: Report) -> Lost:
+def check_counts(
+    settings: Settings, chip: Chip, cores: list[CoreData], ports: list[PortData], report: Problems
+) -> LostGroups:
     """Report engines with fewer records than ``global.profile`` counts; returns cores and ports without any."""
     lost_cores, lost_ports = list[int](), list[int]()
     streams = {(False, each.core): [engine.stream for engine in each.engines.values()] for each in cores}
@@ -279,11 +281,11 @@ def check_counts(settings: Settings, chip: Chip, cores: list[CoreData], ports: l
         severities = [problem.severity for problem in each.report.problems()]
         if (False, each.core) not in counted and not each.blocks and Severity.ERROR in severities:
             lost_cores.append(each.core)
-    return Lost(tuple(sorted(lost_cores)), tuple(lost_ports))
+    return LostGroups(tuple(sorted(lost_cores)), tuple(lost_ports))
 
 
 def _claims_records(
-    claims: dict[str, int], present: dict[str, int] | None, report: Report, owner: str, file: str, core: int
+    claims: dict[str, int], present: dict[str, int] | None, report: Problems, owner: str, file: str, core: int
 ) -> bool:
     """Whether ``global.profile`` counts records of a core or port; reports a file that is missing or holds fewer."""
     claims = {engine: claimed for engine, claimed in claims.items() if claimed}

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from msgspec.structs import replace
 
 from tpuprof_tui.analysis.index.lane_index import PiecewiseRate
-from tpuprof_tui.analysis.pivot import Frame, Groups
+from tpuprof_tui.analysis.pivot import Frame, GroupBy
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.filters import text_condition
 from tpuprof_tui.analysis.selecting.state import Scope
@@ -77,7 +77,7 @@ def _peak(query: Query, direction: str) -> tuple[str, float]:
 def _by_direction(query: Query, moves: Frame, edges: Ints) -> Table:
     profile, span = query.profile, max(int(edges[-1] - edges[0]), 1)
     keys, rows = ("group", "lane", "direction"), []
-    groups = Groups(moves, keys)
+    groups = GroupBy(moves, keys)
     for place, (owner, number, code) in enumerate(np.stack([groups.values(key) for key in keys], axis=1).tolist()):
         lane, direction = profile.lanes[number], clean(profile.text("direction", code)) if code >= 0 else ""
         flow = _series("", moves.take(groups.index == place), edges).values

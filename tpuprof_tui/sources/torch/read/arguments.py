@@ -18,7 +18,7 @@ from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.formats.decimals import wholes
 from tpuprof_tui.sources.chrome.chunks import chunks_of
 from tpuprof_tui.sources.chrome.collector import FLOW, Metadata, Phases, Sample, complete_events, event, state_of
-from tpuprof_tui.sources.chrome.columns import ANY, FLOAT, I64, INTEGER, JSON, NULL, TEXT, ArgumentColumns, Codes, Kind
+from tpuprof_tui.sources.chrome.columns import ANY, FLOAT, I64, INTEGER, JSON, NULL, TEXT, ArgumentColumns, Cast, Codes
 from tpuprof_tui.sources.chrome.inflate import GzipText, RestartPoint, text_of
 
 #: Bytes of an element by the type that PyTorch names in the arguments of collectives.
@@ -30,11 +30,11 @@ ELEMENT_BYTES: Final = {
     }.items() for name in names.split()
 }  # fmt: skip
 
-_ID: Final = Kind(lambda values, texts, _: np.array(
+_ID: Final = Cast(lambda values, texts, _: np.array(
     [-1 if value is None else texts[str(value)] for value in values], np.int32))  # fmt: skip
-_COUNT: Final = Kind(lambda values, texts, _: np.array([texts[str(value)] for value in values], np.int32))
-_GIVEN: Final = Kind(lambda values, *_: np.array([value is not None for value in values], np.bool_))
-_ELEMENT: Final = Kind(lambda values, *_: wholes(
+_COUNT: Final = Cast(lambda values, texts, _: np.array([texts[str(value)] for value in values], np.int32))
+_GIVEN: Final = Cast(lambda values, *_: np.array([value is not None for value in values], np.bool_))
+_ELEMENT: Final = Cast(lambda values, *_: wholes(
     [ELEMENT_BYTES.get(value) if isinstance(value, str) else None for value in values]))  # fmt: skip
 
 #: Arguments of device work; others of all complete events: ids, and what identifies a collective.
@@ -286,7 +286,7 @@ class PacketArguments(Arguments, frozen=True, eq=False):
 
     def decoded(self, chunk: int, packets: bytes | None = None) -> Any:
         """The events of a chunk; None if the file cannot be read any more."""
-        from tpuprof_tui.sources.perfetto.events import Events
+        from tpuprof_tui.sources.perfetto.events import PieceEvents
         from tpuprof_tui.sources.perfetto.packets import Piece, Split
 
         with contextlib.suppress(OSError):
@@ -295,7 +295,7 @@ class PacketArguments(Arguments, frozen=True, eq=False):
             return None
         piece = Piece(packets, Split.of(packets), *self.pieces[chunk])
         piece.mark_damaged(self.states.damaged)
-        return Events(piece, self.states, Codes())
+        return PieceEvents(piece, self.states, Codes())
 
 
 def _simple_objects(text: bytes, words: Sequence[bytes]) -> Iterator[bytes]:

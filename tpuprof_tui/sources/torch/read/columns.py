@@ -23,7 +23,7 @@ from tpuprof_tui.sources.chrome.nesting import Nesting
 from tpuprof_tui.sources.chrome.times import aside_lane
 
 from ..categories import CATEGORIES, COLLECTIVES, COPY, DEVICE_WORK, MODULE, Kind, category_of
-from ..recorded import known
+from ..records import given_id
 from .trace import Trace
 
 #: Text columns that are read from the file again.
@@ -42,7 +42,7 @@ Mask = npt.NDArray[np.bool_]
 OfRows = Callable[[I64], Values]
 
 
-class Texts:
+class TextTables:
     """Texts of the text columns of a profile."""
 
     def __init__(self) -> None:
@@ -61,7 +61,7 @@ class LaneColumns:
     """Builds the lanes of one trace.
 
     Args:
-        texts: Texts of the profile's text columns.
+        texts: Those of the profile's text columns.
         shift: Offset added to times, ns.
         steps: Starts, ends and numbers of its steps.
         stages: Stage of each step; empty: no stages.
@@ -69,8 +69,8 @@ class LaneColumns:
     """
 
     def __init__(
-        self, trace: Trace, texts: Texts, shift: int, steps: tuple[I64, I64, I64], stages: Sequence[str], rank: int,
-        arrays: MappedArrays,
+        self, trace: Trace, texts: TextTables, shift: int, steps: tuple[I64, I64, I64], stages: Sequence[str],
+        rank: int, arrays: MappedArrays,
     ) -> None:  # fmt: skip
         self._trace, self._steps, self._arrays, self._texts, self._rank = trace, steps, arrays, texts, rank
         builders = texts.builders
@@ -122,7 +122,7 @@ class LaneColumns:
             found, _ = split_overlaps(start, end)
             columns["sublane"] = constant(count, 0, np.int16) if found is None else found
         word = {"stream": "stream", "annotation": "annotations", "wait": "waits"}.get(kind, "")
-        stream = known(tid.removeprefix("stream ")) or ""
+        stream = given_id(tid.removeprefix("stream ")) or ""
         label = f"{word} {stream}" if word else title if tid in title else f"{title} {tid}"
         if trace.writer and kind == "stream" and not stream.isdecimal():
             # it has a name of its own: XLA Ops
@@ -221,8 +221,8 @@ class LaneColumns:
         operator = _coded(np.arange(len(names), dtype=np.int32), self._trace.name, self._launcher(rows))
         pairs, inverse = distinct((operator + 1) * np.int64(len(names)) + self._trace.name[rows])
         operators, kernels = np.divmod(pairs, max(len(names), 1))
-        known = ["", *names]
-        found = [category_of(known[one], names[own]) for one, own in zip(operators, kernels, strict=True)]
+        given_id = ["", *names]
+        found = [category_of(given_id[one], names[own]) for one, own in zip(operators, kernels, strict=True)]
         codes = np.array([CATEGORIES.index(each) for each in found], np.int32)[inverse]
         codes[activities == Activity.TRANSFER] = CATEGORIES.index(COPY)
         codes[activities == Activity.COMMUNICATION] = CATEGORIES.index(COLLECTIVES)

@@ -33,11 +33,11 @@ from tpuprof_tui.sources.chrome.columns import (
 from tpuprof_tui.sources.chrome.times import clock_difference
 
 from ..categories import COLLECTIVE, COMMUNICATION, DEVICE_WORK, Kind, legacy_lanes
-from ..recorded import distributed_info, numbered
+from ..records import distributed_info, numbered
 from .arguments import FLOWS, Arguments, NamedEnd, NamedStart
 
 if TYPE_CHECKING:
-    from .profile import TraceEvents
+    from .profile import PlacedTrace
     from .trace import Trace
 
 KINDS: Final = ("launch", "backward", "stream event", "synchronise", "collective", "graph", "flow")
@@ -59,7 +59,7 @@ _WORK_FLOWS: Final = ("ac2g", "async_gpu", "async", "async_cpu_to_gpu")
 _Joined = tuple[I64, I64]
 
 
-def links_of(workers: Sequence[TraceEvents], lanes: Sequence[Lane]) -> Links:
+def links_of(workers: Sequence[PlacedTrace], lanes: Sequence[Lane]) -> Links:
     """All links of a run. O(n log n); files with waits on the device are read again for the waits' arguments."""
     parts = [np.zeros((3, 0), np.int64)]
     numbers = []
@@ -182,7 +182,7 @@ class _Submissions:
         return int(rows[index]) if index >= 0 else -1
 
 
-def _collective_waits(workers: Sequence[TraceEvents]) -> Iterator[tuple[int, I64, int, I64]]:
+def _collective_waits(workers: Sequence[PlacedTrace]) -> Iterator[tuple[int, I64, int, I64]]:
     """Collectives of a run: index of the last worker to begin and its rows, index of a waiting worker and its rows."""
     runs: dict[tuple[int, int], list[int]] = {}
     for index, worker in enumerate(workers):
@@ -192,7 +192,7 @@ def _collective_waits(workers: Sequence[TraceEvents]) -> Iterator[tuple[int, I64
     for indices in runs.values():
         if len({workers[index].rank for index in indices}) < len(indices):
             continue
-        rows = matched([workers[index].trace for index in indices])
+        rows = matching_collectives([workers[index].trace for index in indices])
         absent = rows < 0
         start, end = (
             np.stack([column[own] + workers[index].shift if len(column) else own
@@ -389,7 +389,7 @@ def collectives(trace: Trace) -> tuple[I64, list[str]]:
     return np.zeros(0, np.int64), []
 
 
-def matched(traces: Sequence[Trace]) -> I64:
+def matching_collectives(traces: Sequence[Trace]) -> I64:
     """The collectives of ranks that belong together: rows in each trace (first axis); -1: not recorded there.
 
     Empty if they cannot be told: without ids, if the ranks do not have the same in the same order.
@@ -418,7 +418,7 @@ def shifts(traces: Sequence[Trace], clocks: Sequence[int]) -> list[int]:
     """
     found = [0] * len(traces)
     for number in range(1, len(traces)):
-        rows, other_rows = matched((traces[0], traces[number]))
+        rows, other_rows = matching_collectives((traces[0], traces[number]))
         if len(rows) < _FEW:
             continue
         one, two, apart = traces[0], traces[number], clocks[number] - clocks[0]

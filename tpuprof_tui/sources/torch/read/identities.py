@@ -13,11 +13,11 @@ from msgspec import Struct
 
 from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.sources.chrome.times import extent
-from tpuprof_tui.sources.ranks import NamedRank, rank_in_name, ranks_in_names
-from tpuprof_tui.sources.runs import Recorded, session_entries
+from tpuprof_tui.sources.rank_names import NamedRank, rank_in_name, ranks_in_names
+from tpuprof_tui.sources.runs import UnplacedRecording, session_entries
 from tpuprof_tui.sources.source import SessionEntry, file_size, first_bytes, last_bytes
 
-from ..recorded import distributed_info
+from ..records import distributed_info
 from .trace import Trace
 
 _SUFFIX: Final = lazy_pattern(
@@ -174,7 +174,7 @@ def sessions(files: Sequence[Path]) -> list[SessionEntry]:
                            [*map(file_size, files)], [guessed for _, guessed in found])  # fmt: skip
 
 
-def _recorded(path: Path, named: NamedRank, head: bytes, tail: bytes) -> tuple[Recorded, bool]:
+def _recorded(path: Path, named: NamedRank, head: bytes, tail: bytes) -> tuple[UnplacedRecording, bool]:
     """What both ends of a file say of the recording, and whether its rank is only that of the name."""
     distributed = head.find(b'"distributedInfo"')
     stated = head[distributed : distributed + 4096] if distributed >= 0 else b""
@@ -184,7 +184,7 @@ def _recorded(path: Path, named: NamedRank, head: bytes, tail: bytes) -> tuple[R
     base = _number(_BASE, head) or _number(_BASE, tail) or 0
     start, end = extent(head, tail) or (0, 0)
     owner = owner_of(worker_and_span(path.name)[0], rank, named, size)
-    recorded = Recorded(
+    recorded = UnplacedRecording(
         str(owner), start + base, (end if tail else start) + base, named.rank if rank is None else rank,
         job_of(size, _text(_BACKEND, stated) or None, groups),
         _text(_DEVICE, head[cards : cards + 4096]) if cards >= 0 else "", stage=named.stage, open_ended=not tail,

@@ -29,20 +29,20 @@ from tpuprof_tui.model import (
 )
 from tpuprof_tui.model.group import Worker, free_number
 from tpuprof_tui.model.mapped_arrays import MappedArrays
-from tpuprof_tui.model.profile import Recording, time_of_day
+from tpuprof_tui.model.profile import RecordingMode, time_of_day
 from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.model.vocabulary import NAMES, Word
 from tpuprof_tui.sources.chrome.inflate import FORMAT
 from tpuprof_tui.sources.chrome.times import aside_problem
 
-from ...runs import Place, Recorded, places_of, problems_of
+from ...runs import RecordingPlace, UnplacedRecording, places_of, problems_of
 from ..categories import DEVICE_WORK, MODULE, ON_DEVICE, ON_HOST, OTHER_CARDS, Kind
-from ..recorded import GPU_TYPES, Captures, RecordedTrace, device_name, device_properties, distributed_info, known
+from ..records import GPU_TYPES, Captures, RecordedTrace, device_name, device_properties, distributed_info, given_id
 from ..vocabulary import DEVICE, MEMORY, MODULES, VOCABULARY
-from .believable import aside_lanes, is_fragmentary
-from .columns import LaneColumns, Texts
+from .columns import LaneColumns, TextTables
 from .dependencies import links_of, shifts
 from .identities import Identity, begun_ns, host_of, identities, in_order, job_of
+from .implausible_times import aside_lanes, is_fragmentary
 from .launchers import overlap_problems, unrecorded_problems
 from .steps import marked_steps
 from .tables import TraceTables
@@ -56,7 +56,7 @@ _SHOWN: Final = {"id": "id", "name": "name", "totalGlobalMem": "memory_bytes", "
                  "warpSize": "warp_size"}  # fmt: skip
 
 
-class TraceEvents(Struct, frozen=True, eq=False):
+class PlacedTrace(Struct, frozen=True, eq=False):
     """A trace with the places of its events in the profile."""
 
     trace: Trace
@@ -90,7 +90,7 @@ class _Run:
         self._path, self._arrays, self._more_follows = path, arrays, more_follows
         self._traces = in_order(traces)
         self._problems = list(problems)
-        self._texts = Texts()
+        self._texts = TextTables()
         self._groups: list[Group] = []
         #: Number of each device, by its owner and process.
         self._devices: dict[tuple[tuple[Any, ...], str], int] = {}
@@ -108,7 +108,7 @@ class _Run:
         moved = self._set_on_one_clock(clocks, whose)
         zero = min(clocks, default=0)
         recordings = [
-            Recorded(str(each.owner), clock, clock + trace.length_ns, each.rank, _job(trace), _card(trace),
+            UnplacedRecording(str(each.owner), clock, clock + trace.length_ns, each.rank, _job(trace), _card(trace),
                      number in moved, each.stage)
             for number, (trace, clock, each) in enumerate(zip(self._traces, clocks, whose, strict=True))
         ]  # fmt: skip
@@ -118,7 +118,7 @@ class _Run:
         for number, trace in enumerate(self._traces):
             shift = clocks[number] + places[number].shift
             workers.append(self._worker(trace, whose[number], places[number], shift, guessed=number in moved))
-            events.append(TraceEvents(trace, whose[number].rank, places[number].session, shift, self._rows))
+            events.append(PlacedTrace(trace, whose[number].rank, places[number].session, shift, self._rows))
         ranks = [worker.rank for worker in workers if worker.rank is not None]
         one_run = len({each.run for each in places}) == 1
         self._problems += self._missing_ranks(set(ranks)) if one_run and not self._more_follows else []
@@ -153,7 +153,7 @@ class _Run:
             vocabulary = replace(VOCABULARY, title=f"{FORMAT} trace")
         return Profile(
             path=str(self._path), name=self._path.name, vocabulary=vocabulary, device=Device(card),
-            recording=Recording(recording, meaning=meaning), capabilities=frozenset(capabilities),
+            recording=RecordingMode(recording, meaning=meaning), capabilities=frozenset(capabilities),
             source_data={}, more_follows=self._more_follows, groups=Groups(self._groups), lanes=lanes, scopes=Scopes(),
             strings=self._texts.build(), problems=tuple(self._problems),
             steps=Steps(label=np.array(list(map(labels.code, label)), np.int32), labels=labels.build(),
@@ -203,7 +203,7 @@ class _Run:
                         "Figures are of those that are.", count=len(lacking))]  # fmt: skip
 
     def _worker(
-        self, trace: Trace, identity: Identity, place: Place, shift: int, *, guessed: bool = False
+        self, trace: Trace, identity: Identity, place: RecordingPlace, shift: int, *, guessed: bool = False
     ) -> Worker:  # fmt: skip
         rank, top = identity.rank, len(self._groups)
         label = f"{identity.key.removesuffix(' ~')} ~" if guessed or identity.guessed else identity.key
@@ -233,7 +233,7 @@ class _Run:
             number = int(pid[:9]) if pid.isdecimal() else -1
             if device:
                 number = _device_of(trace, pid) if number < 0 else number
-                title = f"GPU {number}" if number >= 0 else f"GPU {known(pid) or ''}".rstrip()
+                title = f"GPU {number}" if number >= 0 else f"GPU {given_id(pid) or ''}".rstrip()
                 title = trace.device_titles.get(pid, title)
                 if (exported := _TITLE.fullmatch(pid)) is not None:
                     title, number = exported[1], int(exported[2])

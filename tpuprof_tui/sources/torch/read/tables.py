@@ -18,7 +18,7 @@ from tpuprof_tui.model.uniques import distinct, uniques
 from tpuprof_tui.sources.chrome.columns import I32, I64, lookup
 
 from ..categories import ELEMENT_BYTES, Kind
-from ..recorded import device_name
+from ..records import device_name
 from .arguments import MESSAGES, OPERATORS
 from .columns import compact
 from .dependencies import RECORD, identities_of

@@ -22,7 +22,7 @@ from .arguments import FRAMES, OPERATORS, Arguments
 from .launchers import GRAPHS, LAUNCHING, Launchers, Overlaps, overlaps_of
 
 if TYPE_CHECKING:
-    from .captures import Replayed
+    from .graph_captures import ReplayedWork
 
 #: Names of calls that start no work on a device.
 _LAUNCHES_NOTHING: Final = lazy_pattern(r"(?:cuda|cu|hip)\w*(?:Synchronize|EventRecord|StreamWaitEvent|Query)\w*$")
@@ -61,7 +61,7 @@ class Trace(Slices, frozen=True, eq=False, dict=True, kw_only=True):
     aside: Trace | None = None  #: Events that are set aside, with the times of the file; None: none
     #: The ``file_order`` of events that tell what identifies their collective, the same on all ranks that take part in
     #: it, ascending; and codes into ``identities``.
-    told: tuple[I64, I32]
+    identity_codes: tuple[I64, I32]
     identities: tuple[str, ...]
     part: str = ""  #: What the file says of whose events these are, if several ranks are merged into it
     file_threads: tuple[tuple[str, str], ...] = ()  #: ``threads`` as the file writes them; empty: the same
@@ -128,15 +128,15 @@ class Trace(Slices, frozen=True, eq=False, dict=True, kw_only=True):
         """The tree of its operators."""
         return Tree(self)
 
-    def replayed(self, rank: int | None) -> Replayed | None:
+    def replayed(self, rank: int | None) -> ReplayedWork | None:
         """What launched the work of replayed graphs, from captures of a rank beside the file; None: nothing tells."""
         if "_replayed" not in self.__dict__:
             self.__dict__["_replayed"] = None
             if self.named(GRAPHS.match).any():
-                from .captures import capture_files, replayed_of
+                from .graph_captures import capture_files, replayed_of
 
                 self.__dict__["_replayed"] = replayed_of(self, capture_files(self.path, rank))
-        return cast("Replayed | None", self.__dict__["_replayed"])
+        return cast("ReplayedWork | None", self.__dict__["_replayed"])
 
     # -- read from the file again
 
@@ -177,7 +177,7 @@ class Trace(Slices, frozen=True, eq=False, dict=True, kw_only=True):
 
     def identities_at(self, rows: I64) -> list[str]:
         """What identifies the collectives of events in some rows; empty if nothing does."""
-        order, codes = self.told
+        order, codes = self.identity_codes
         found = lookup(order, self.file_order[rows].astype(np.int64), codes.astype(np.int64))
         return [self.identities[code] if code >= 0 else "" for code in found.tolist()]
 

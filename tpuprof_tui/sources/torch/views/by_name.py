@@ -17,7 +17,7 @@ from tpuprof_tui.analysis.events import column_of
 from tpuprof_tui.analysis.pivot import (
     Figure,
     Frame,
-    Groups,
+    GroupBy,
     any_true,
     cumulative_share,
     key,
@@ -37,7 +37,7 @@ from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.model import INT_MISSING, Activity
 from tpuprof_tui.model.uniques import distinct_together, uniques
 from tpuprof_tui.sources.chrome.columns import I32
-from tpuprof_tui.views.answer import Answer, Column, Fact, Missing, Table, Target, plain
+from tpuprof_tui.views.answer import Answer, Column, Fact, Missing, Table, Target, plain_value
 
 from ..categories import CATEGORIES, ELIGIBLE, FUSIBLE, Kind, tensor_core_use, uses_tensor_cores
 from .worker_events import WorkerEvents, of_streams, per_worker, ratio
@@ -143,7 +143,7 @@ def _captured(frame: Frame) -> Table:
 def _joined(name: str) -> Figure:
     """The distinct texts of a column, sorted; None where there is none."""
 
-    def values(groups: Groups) -> list[str | None]:
+    def values(groups: GroupBy) -> list[str | None]:
         texts: list[set[str]] = [set() for _ in range(groups.count)]
         codes, table = groups.frame[name], groups.frame.texts[name]
         for group, code in set(zip(groups.index[codes >= 0].tolist(), codes[codes >= 0].tolist(), strict=True)):
@@ -160,7 +160,7 @@ def _of_texts(name: str, tell: Callable[[str], Any]) -> Figure:
 def _as_text(name: str) -> Figure:
     """Values of a key column as text; what TensorBoard's table has for missing ones."""
     missing = "None" if name in ("grid", "block") else "0"
-    return lambda groups: [missing if (known := plain(value)) is None else str(known)
+    return lambda groups: [missing if (known := plain_value(value)) is None else str(known)
                            for value in key(name, None)(groups)]  # fmt: skip
 
 
@@ -215,7 +215,7 @@ def _share(part: Figure, whole: Figure) -> Figure:
     return lambda groups: [ratio(*each) for each in zip(part(groups), whole(groups), strict=True)]
 
 
-def _nothing(groups: Groups) -> list[None]:
+def _nothing(groups: GroupBy) -> list[None]:
     return [None] * groups.count
 
 
@@ -393,7 +393,7 @@ def _runs_of_sequences(frame: Frame) -> Iterator[tuple[str, Any, Any]]:
         starts = first[length == count]
         labels = [frame["label"][starts + step] for step in range(count)]
         index, _ = distinct_together(*labels, frame["module"][starts])
-        groups = Groups(Frame({"index": index}, {}), ("index",))
+        groups = GroupBy(Frame({"index": index}, {}), ("index",))
         for group in np.flatnonzero(groups.sizes >= _LEAST).tolist():
             of_group = starts[groups.index == group]
             names = [frame.texts["label"][column[groups.first[group]]] for column in labels]

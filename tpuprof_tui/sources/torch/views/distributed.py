@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tpuprof_tui.analysis.events import frame_of
-from tpuprof_tui.analysis.pivot import Frame, Groups, any_true, key, mean_known, most, pivot, rows, total, total_known
+from tpuprof_tui.analysis.pivot import Frame, GroupBy, any_true, key, mean_known, most, pivot, rows, total, total_known
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.filters import text_condition
 from tpuprof_tui.analysis.selecting.state import Scope
@@ -24,7 +24,7 @@ from tpuprof_tui.sources.chrome.columns import I64
 from tpuprof_tui.views.answer import Answer, Column, Missing, Table, Target
 
 from ..categories import Kind, is_operator
-from ..recorded import RecordedTrace, numbered
+from ..records import RecordedTrace, numbered
 from .worker_events import WorkerEvents, is_collective, not_narrowed, worker_by_worker
 
 #: Larger sums are not known.
@@ -381,10 +381,10 @@ def rows_by_group(
     return [(worker, *row) for row in found]
 
 
-def _rate(name: str) -> Callable[[Groups], list[float | None]]:
+def _rate(name: str) -> Callable[[GroupBy], list[float | None]]:
     """GB/s of the messages of known size."""
 
-    def values(groups: Groups) -> list[float | None]:
+    def values(groups: GroupBy) -> list[float | None]:
         parts, times = (groups.reduce(groups.frame[column]).tolist() for column in (name, "timed"))
         return [part / time if part and time else None for part, time in zip(parts, times, strict=True)]
 

@@ -9,15 +9,15 @@ import numpy as np
 import numpy.typing as npt
 
 from tpuprof_tui.analysis.events import frame_of
-from tpuprof_tui.analysis.pivot import Frame, Groups, key, pivot, total
+from tpuprof_tui.analysis.pivot import Frame, GroupBy, key, pivot, total
 from tpuprof_tui.analysis.pivot import rows as count
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.sources.chrome.columns import I64, lookup
 from tpuprof_tui.sources.chrome.nesting import Nesting
-from tpuprof_tui.views.answer import Answer, Column, Fact, Table, Target, plain
+from tpuprof_tui.views.answer import Answer, Column, Fact, Table, Target, plain_value
 
-from ..recorded import GPU_TYPES
+from ..records import GPU_TYPES
 from ..vocabulary import MEMORY
 from .worker_events import WorkerEvents, not_narrowed, of_workers, ratio
 
@@ -55,9 +55,9 @@ def _memory(events: WorkerEvents) -> Answer:
         kind, number = int(here["device_type"][0]), int(here["device_id"][0])
         capacity = capacities.get(str(number)) if kind in GPU_TYPES else None
         allocated = here["allocated"]
-        rows.append((name, len(here), int(allocated.max()), plain(int(here["reserved"].max())), capacity))
+        rows.append((name, len(here), int(allocated.max()), plain_value(int(here["reserved"].max())), capacity))
         peaks.append((name, int(here["start"][allocated.argmax()]), rows[-1][2]))
-    curve = points.take(Groups(points, ["device_type", "device_id"]).index.argsort(kind="stable"))
+    curve = points.take(GroupBy(points, ["device_type", "device_id"]).index.argsort(kind="stable"))
     names = [curve.texts["device"][code] for code in curve["device"].tolist()]
     # allocations held at a peak may precede the selected range
     lives = _lifetimes(every)
@@ -93,7 +93,7 @@ def in_time(events: WorkerEvents, times: I64) -> npt.NDArray[np.bool_]:
 
 def by_device(instants: Frame) -> Iterator[tuple[str, Frame]]:
     """Memory instants of each device, with its name, by type and id."""
-    groups = Groups(instants, ["device_type", "device_id"])
+    groups = GroupBy(instants, ["device_type", "device_id"])
     for group, name in enumerate(key("device")(groups)):
         yield str(name), instants.take(groups.index == group)
 
@@ -107,7 +107,7 @@ def _statistics(events: WorkerEvents, instants: Frame) -> Table:
     place = lookup(numbers, instants["event"])
     instants, place = instants.take(place >= 0), place[place >= 0]
     selected = np.flatnonzero(events.in_worker.selects(operators))
-    groups = Groups(operators.take(selected), ["name"])
+    groups = GroupBy(operators.take(selected), ["name"])
     rows: list[tuple[Any, ...]] = []
     for device, here in by_device(instants.with_columns(place=place)):
         change = np.where(here["change"] == INT_MISSING, 0, here["change"])

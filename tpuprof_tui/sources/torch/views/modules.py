@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 from msgspec import Struct
 
-from tpuprof_tui.analysis.pivot import Frame, Groups, key
+from tpuprof_tui.analysis.pivot import Frame, GroupBy, key
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.filters import text_condition
 from tpuprof_tui.model import INT_MISSING
@@ -79,7 +79,7 @@ def _module_frames(events: WorkerEvents, *keys: str) -> Frame:
 
 
 def _counted(events: WorkerEvents) -> Answer:
-    return Answer((Fact("modules", "Modules", Groups(_module_frames(events), _KEYS).count),))
+    return Answer((Fact("modules", "Modules", GroupBy(_module_frames(events), _KEYS).count),))
 
 
 def _modules(events: WorkerEvents) -> Answer:
@@ -138,7 +138,7 @@ def _module_rows(events: WorkerEvents) -> list[tuple[Any, ...]]:
     frames = events.whole.frame("thread", "python_id", "python_parent", "kind", "lane", "row")
     frames = frames.take(frames["kind"] == Kind.FRAME)
     modules = _module_frames(events, "lane", "row", *_FIGURES)
-    groups = Groups(modules, _KEYS)
+    groups = GroupBy(modules, _KEYS)
     names, ids = list(key("name")(groups)), modules["module_id"][groups.first].tolist()
     figures = list(
         zip(groups.sizes.tolist(), *(groups.reduce(modules[name]).tolist() for name in _FIGURES), strict=True)
@@ -153,7 +153,7 @@ def _module_rows(events: WorkerEvents) -> list[tuple[Any, ...]]:
 
 
 def _trees(
-    events: WorkerEvents, frames: Frame, modules: Frame, groups: Groups, names: list[str], ids: list[int]
+    events: WorkerEvents, frames: Frame, modules: Frame, groups: GroupBy, names: list[str], ids: list[int]
 ) -> list[Node]:  # fmt: skip
     """Nested (module, children): parents by the chain of Python ids; equal roots merged, sorted by name.
 

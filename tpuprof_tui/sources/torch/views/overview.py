@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 from msgspec.structs import replace
 
-from tpuprof_tui.analysis.pivot import Frame, Groups, key
+from tpuprof_tui.analysis.pivot import Frame, GroupBy, key
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.lazy_names import lazy_pattern
@@ -19,12 +19,12 @@ from tpuprof_tui.model.intervals import Intervals, interval_at
 from tpuprof_tui.model.table import Table as Records
 from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.sources.chrome.columns import I64
-from tpuprof_tui.views.answer import Answer, Column, Fact, Table, places_text, plain
+from tpuprof_tui.views.answer import Answer, Column, Fact, Table, places_text, plain_value
 from tpuprof_tui.views.steps import StepSpans, detected_steps
 from tpuprof_tui.views.workers import WORKER
 
 from ..categories import ELIGIBLE, LOADER, LOADER_KINDS, STEP, Kind, tensor_core_use, uses_tensor_cores
-from ..recorded import GPU_TYPES, RecordedTrace, known
+from ..records import GPU_TYPES, RecordedTrace, given_id
 from .worker_events import (
     WorkerEvents,
     is_collective,
@@ -121,7 +121,7 @@ def _executions(events: WorkerEvents) -> Iterator[Table]:
         own = work.take(execution == number)
         shared = own["call"][own["launched_together"] > 1]
         covered = Intervals.union(own["start"], own["end"]).total
-        found.append((number, *(plain(values[number]) for values in heads), int(start[number]),
+        found.append((number, *(plain_value(values[number]) for values in heads), int(start[number]),
                       int(end[number] - start[number]), covered, len(own), len(uniques(shared)),
                       len(shared)))  # fmt: skip
     yield Table.of_rows("executions", "Runs of the model", (
@@ -208,15 +208,15 @@ def _overview(selection: WorkerEvents) -> Answer:
         Fact("window_us", "First to last step", window, "duration", short_title="Span"),
     ]  # fmt: skip
     if recorded.has_kernels:
-        known = recorded.tensor_cores_known
+        given_id = recorded.tensor_cores_known
         used, unknown, listed = (ratio(int(counted_kernels["duration"][which].sum()), kernel_time)
                                  for which in (use.used, use.unknown, use.listed))  # fmt: skip
         facts += [
-            Fact("tensor_core_time_share", "Kernel time on tensor cores", used if known else None, "share",
-                 shown=known),
+            Fact("tensor_core_time_share", "Kernel time on tensor cores", used if given_id else None, "share",
+                 shown=given_id),
             Fact("tensor_core_unknown_share", "Tensor cores not known", unknown, "share",
-                 shown=known and bool(unknown)),
-            Fact("tensor_core_share", "Tensor cores by TensorBoard's list", listed, "share", shown=known),
+                 shown=given_id and bool(unknown)),
+            Fact("tensor_core_share", "Tensor cores by TensorBoard's list", listed, "share", shown=given_id),
         ]  # fmt: skip
     columns = [
         Column("step", "Step"), Column("start_us", "Start", "time"),
@@ -258,9 +258,9 @@ class TensorCoreUse:
     """
 
     def __init__(self, recorded: RecordedTrace, kernels: Frame) -> None:
-        known = recorded.tensor_cores_known
-        self.used = kernels.has("name", lambda name: known and tensor_core_use(name) is True)
-        self.unknown = kernels.has("name", lambda name: not known or tensor_core_use(name) is None)
+        given_id = recorded.tensor_cores_known
+        self.used = kernels.has("name", lambda name: given_id and tensor_core_use(name) is True)
+        self.unknown = kernels.has("name", lambda name: not given_id or tensor_core_use(name) is None)
         self.listed = kernels.has("name", uses_tensor_cores)
 
 
@@ -279,7 +279,7 @@ def _devices(selection: WorkerEvents, kernels: Frame, starts: I64, ends: I64) ->
     properties_of_id = {str(each.get("id")): each for each in cards if "id" in each}
     low, high = (int(starts.min()), int(ends.max())) if len(starts) else (0, 0)
     rows: list[tuple[Any, ...]] = []
-    groups = Groups(kernels, ["device_text"])
+    groups = GroupBy(kernels, ["device_text"])
     devices = sorted(enumerate(key("device_text")(groups)), key=lambda each: (len(each[1]), each[1]))
     for group, device in devices:
         own = kernels.take(groups.index == group)
@@ -290,7 +290,7 @@ def _devices(selection: WorkerEvents, kernels: Frame, starts: I64, ends: I64) ->
         counted = own.take(own["inside"])
         use, length = TensorCoreUse(selection.recorded, counted), counted["duration"]
         rows.append((
-            known(device), *(value if isinstance(value := properties.get(name), kind) else None
+            given_id(device), *(value if isinstance(value := properties.get(name), kind) else None
                              for name, kind in (("name", str), ("totalGlobalMem", int))),
             "{}.{}".format(*capability) if set(map(type, capability)) == {int} else None,
             busy / (high - low) if high > low else None,
@@ -363,8 +363,8 @@ def _peak(memory: Records, device: str | None) -> int | None:
     if device is None or not device.isdecimal():
         return None
     on_device = np.isin(memory["device_type"], GPU_TYPES) & (memory["device_id"] == int(device))
-    known = memory["allocated"][on_device & (memory["allocated"] != INT_MISSING)]
-    return int(known.max()) if len(known) else None
+    given_id = memory["allocated"][on_device & (memory["allocated"] != INT_MISSING)]
+    return int(given_id.max()) if len(given_id) else None
 
 
 _WORDS: Final = (
@@ -459,13 +459,13 @@ def streams(events: WorkerEvents) -> Answer:
         Fact("overlap_us", "Overlap", comm.total - exposed, "duration"),
         Fact("overlap_share", "Overlap share", ratio(comm.total - exposed, comm.total), "share"),
     )  # fmt: skip
-    groups = Groups(work, ["device_text", "stream_text"])
+    groups = GroupBy(work, ["device_text", "stream_text"])
     rows: list[tuple[Any, ...]] = []
     for group, first in enumerate(groups.first):
         names = [work.texts[key][work[key][first]] for key in ("device_text", "stream_text")]
         rows.append((*names, *_stream(work.take(groups.index == group), window)))
     rows.sort(key=lambda row: [(len(text), text) for text in row[:2]])
-    rows = [(known(row[0]), known(row[1]), *row[2:]) for row in rows]
+    rows = [(given_id(row[0]), given_id(row[1]), *row[2:]) for row in rows]
     return Answer(facts, (Table.of_rows("streams", "Streams", _COLUMNS, rows),))
 
 

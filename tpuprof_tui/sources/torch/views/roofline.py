@@ -9,13 +9,13 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from tpuprof_tui.analysis.pivot import Frame, Groups, key, pivot, total
+from tpuprof_tui.analysis.pivot import Frame, GroupBy, key, pivot, total
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.sources.chrome.nesting import parents
 from tpuprof_tui.views.answer import Answer, Column, Missing, Table
 
 from ..categories import category_of
-from ..operator_work import ELEMENT_BYTES, FORMULAS, Call, lengths_told, work_of
+from ..operator_work import ELEMENT_BYTES, FORMULAS, Call, lengths_in_name, work_of
 from ..vocabulary import DEVICE
 from .worker_events import WorkerEvents, per_worker
 
@@ -143,7 +143,7 @@ def lines_of(events: WorkerEvents) -> tuple[list[Line], int]:
     if not len(work):
         return [], 0
     work = _with_lengths(events, work)
-    group, card = Groups(work, ["name", "shapes", "lengths"]), _card(events)
+    group, card = GroupBy(work, ["name", "shapes", "lengths"]), _card(events)
     found: list[Line] = []
     device = group.reduce(work["device_total"])
     names, shapes, lengths = (key(column)(group) for column in ("name", "shapes", "lengths"))
@@ -164,7 +164,7 @@ def _card(events: WorkerEvents) -> Card | None:
 def _with_lengths(events: WorkerEvents, work: Frame) -> Frame:
     """The operators with ``lengths``: name of the annotation around them that tells those of a batch; else missing."""
     told = events.whole.frame("thread", "name")
-    told = told.take(told.has("name", lengths_told))
+    told = told.take(told.has("name", lengths_in_name))
     told = told.take(np.argsort(told["start"], kind="stable"))
     place = np.searchsorted(told["start"], work["start"], side="right") - 1
     inside = (place >= 0) & (np.append(told["end"], 0)[place] >= work["end"])
@@ -182,7 +182,7 @@ def _line(
     concrete, types = arguments.get("Concrete Inputs"), arguments.get("Input type")
     types = [each if isinstance(each, str) else "" for each in types] if isinstance(types, list) else []
     sizes = [ELEMENT_BYTES.get(each) for each in types] + [None] * (len(dims) if isinstance(dims, list) else 0)
-    lengths = lengths_told(annotation) if annotation else None
+    lengths = lengths_in_name(annotation) if annotation else None
     work = work_of(name, Call(dims, sizes, concrete if isinstance(concrete, list) else (), lengths))
     if work is None:
         return None

@@ -27,7 +27,7 @@ from tpuprof_tui.views.answer import Answer, Missing
 from tpuprof_tui.views.workers import stack_workers
 
 from ..categories import COLLECTIVE, COLLECTIVE_COMM, LOADER, LOADER_KINDS, STEP, Kind
-from ..recorded import RecordedTrace
+from ..records import RecordedTrace
 from ..vocabulary import DEVICE, MEMORY, MODULES
 
 I64 = npt.NDArray[np.int64]
@@ -40,7 +40,7 @@ _OF_GRAPHS: Final = ("Graphs were replayed: operators and modules of their kerne
 _NO_STREAM: Final = "These figures are of device streams, and the scope has none: choose the rank or a GPU."
 
 
-class Steps(Struct, frozen=True, eq=False):
+class WorkerSteps(Struct, frozen=True, eq=False):
     """Steps by time, in columns of one length; times are ns."""
 
     label: tuple[str, ...]  #: Label of each step
@@ -61,7 +61,7 @@ class WorkerEvents(Struct, frozen=True, eq=False, dict=True):
 
     query: Query
     worker: Worker
-    steps: Steps
+    steps: WorkerSteps
 
     @property
     def recorded(self) -> RecordedTrace:
@@ -206,12 +206,12 @@ def worker_by_worker(query: Query, workers: Iterable[Worker] | None = None) -> I
         worker.release()
 
 
-def steps_of(query: Query, worker: Worker) -> Steps:
+def steps_of(query: Query, worker: Worker) -> WorkerSteps:
     """Annotated steps, extended by their device work as in the TensorBoard plugin; else one step for the trace."""
     return query.cache.get("PyTorch steps", partial(_steps_of, query, worker), worker.key)
 
 
-def _steps_of(query: Query, worker: Worker) -> Steps:
+def _steps_of(query: Query, worker: Worker) -> WorkerSteps:
     events = WorkerEvents(whole_of(query, worker), worker, _steps((), np.zeros((3, 0), np.int64), annotated=False))
     if worker.recorded.annotated:
         labels, *columns = _recorded_steps(query, worker)
@@ -235,13 +235,13 @@ def _recorded_steps(query: Query, worker: Worker) -> tuple[tuple[str, ...], I64,
     return tuple(steps.labels.texts(steps.label[own])), steps.number[own], steps.start[own], steps.end[own]
 
 
-def _steps(labels: tuple[str, ...], columns: I64, *, annotated: bool) -> Steps:
+def _steps(labels: tuple[str, ...], columns: I64, *, annotated: bool) -> WorkerSteps:
     number, start, end = columns
-    count = len(labels)
-    return Steps(labels, number, start, end, start, end, np.zeros(count, np.int64), np.ones(count, np.bool_), annotated)
+    launched, counted = np.zeros(len(labels), np.int64), np.ones(len(labels), np.bool_)
+    return WorkerSteps(labels, number, start, end, start, end, launched, counted, annotated)
 
 
-def _with_work(events: WorkerEvents, steps: Steps) -> Steps:
+def _with_work(events: WorkerEvents, steps: WorkerSteps) -> WorkerSteps:
     """Steps of the host, extended by the device work that they launched."""
     work = events.frame("stream", "call_start", "call_end")
     count, host_start, host_end = len(steps.label), steps.host_start, steps.host_end
@@ -270,7 +270,7 @@ def _with_work(events: WorkerEvents, steps: Steps) -> Steps:
     return replace(steps, start=start, end=end, launched=launched, counted=counted)
 
 
-def work_of_steps(work: Frame, steps: Steps) -> Iterator[I64]:
+def work_of_steps(work: Frame, steps: WorkerSteps) -> Iterator[I64]:
     """Rows of the work (with ``call_start`` and ``call_end``) that calls within each step of the host launched."""
     order = np.argsort(work["call_start"], kind="stable")
     # missing times are lowest
@@ -281,7 +281,7 @@ def work_of_steps(work: Frame, steps: Steps) -> Iterator[I64]:
         yield order[low:high][call_end[low:high] <= end]
 
 
-def _steps_to_select(query: Query, worker: Worker) -> Steps:
+def _steps_to_select(query: Query, worker: Worker) -> WorkerSteps:
     """The steps of a worker; if the host annotated none, those that the query's step is one of."""
     steps = steps_of(query, worker)
     if query.step is None or steps.annotated:

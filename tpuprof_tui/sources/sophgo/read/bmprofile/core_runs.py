@@ -17,12 +17,12 @@ from ..commands.registers import EncodedCommands
 from ..commands.streams import walk
 from ..core_data import CoreData, EngineData, HostCopies
 from ..files import Block, BlockType, payloads_of
-from ..problems import Report
+from ..problems import Problems
 from ..records.monitor import RecordStream, in_order, read_stream, to_ns, unwrapped_ids
 from .plan import ENGINES, Plan, PlannedCommands
 
 if TYPE_CHECKING:
-    from .folder import Run
+    from .folder import SubnetRun
 
 _MONITORS = {"TIU": BlockType.MONITOR_BD, "GDMA": BlockType.MONITOR_GDMA}
 _DYN_BYTES = 32
@@ -67,7 +67,7 @@ class CoreRuns(Struct):
     forecast: Mapping[str, I64]  #: Forecast length of core 0's commands by engine
     walked: dict[tuple[int, int, str], tuple[I64, I32]] = field(default_factory=dict)
 
-    def read(self, runs: Sequence[Run], report: Report) -> list[CoreData]:
+    def read(self, runs: Sequence[SubnetRun], report: Problems) -> list[CoreData]:
         """Cores with all their runs, ascending."""
         cores: dict[int, CoreData] = {}
         engines: dict[int, dict[str, list[_Engine]]] = {}
@@ -76,7 +76,7 @@ class CoreRuns(Struct):
             read = []
             for launch in run.launches:
                 if launch.core not in cores:
-                    own = Report(launch.file, launch.core)
+                    own = Problems(launch.file, launch.core)
                     core = CoreData(launch.core, launch.file, self.data, own, mode=2, bmodel=True, parts=self.parts)
                     cores[launch.core] = core
                 core = cores[launch.core]
@@ -99,7 +99,7 @@ class CoreRuns(Struct):
 
     # -- one engine of one launch --------------------------------------------
 
-    def _engine(self, name: str, launch: Launch, run: Run, report: Report) -> _Engine:
+    def _engine(self, name: str, launch: Launch, run: SubnetRun, report: Problems) -> _Engine:
         chip, family = self.chip, family_of(name)
         payloads, places = payloads_of(self.data, launch.blocks.values(), _MONITORS[name])
         stream = read_stream(payloads, [place - launch.base for place in places], chip, name, report)
@@ -131,7 +131,9 @@ class CoreRuns(Struct):
             planned = PlannedCommands(planned.layer[~silent], planned.depends[~silent], planned.type[~silent])
         return _Engine(stream, commands, planned, bound, model, copies, unrecorded)
 
-    def _commands(self, name: str, launch: Launch, run: Run, report: Report) -> tuple[Commands, PlannedCommands, int]:
+    def _commands(
+        self, name: str, launch: Launch, run: SubnetRun, report: Problems
+    ) -> tuple[Commands, PlannedCommands, int]:
         """Commands of an engine, what is planned for them, and how many of them were announced."""
         address, offset, count = launch.commands.get(name, (0, 0, 0))
         if count > len(self.data) // _SHORTEST:
@@ -203,7 +205,7 @@ class CoreRuns(Struct):
             engine.commands.scope = np.where(layer >= 0, first + np.searchsorted(layers, layer), -1).astype(np.int32)
             engine.commands.batch = np.full(len(layer), batch, np.int32)
 
-    def _align_engines(self, engines: Mapping[str, _Engine], report: Report) -> None:
+    def _align_engines(self, engines: Mapping[str, _Engine], report: Problems) -> None:
         tiu, gdma = (engines[name] for name in ENGINES)
         if not len(tiu.stream) or not len(gdma.stream):
             return
@@ -220,7 +222,9 @@ class CoreRuns(Struct):
             what = "TIU and GDMA count from different times, and no dependency between them is known."
             report.warning(what, "Their first records are put at the same time: only lengths are right.")
 
-    def _align_cores(self, run: Run, read: Sequence[Mapping[str, _Engine]], cores: Mapping[int, CoreData]) -> None:
+    def _align_cores(
+        self, run: SubnetRun, read: Sequence[Mapping[str, _Engine]], cores: Mapping[int, CoreData]
+    ) -> None:
         if len(read) < 2:
             return
         timers = [self._timer(launch) for launch in run.launches]
@@ -293,7 +297,7 @@ def _joined(streams: Sequence[RecordStream]) -> RecordStream:
     return replace(streams[0], words=words, rows=None, cycles=cycles, first=0, left_out=left_out, **columns)
 
 
-def _place(run: Run, first: Run, read: Sequence[Mapping[str, _Engine]], end: int) -> int:
+def _place(run: SubnetRun, first: SubnetRun, read: Sequence[Mapping[str, _Engine]], end: int) -> int:
     """Put a run where the host began it, but not before the end (ns) of the last one; returns its end."""
     streams = [engine.stream for engines in read for engine in engines.values() if len(engine.stream)]
     start = min((int(stream.start.min()) for stream in streams), default=0)

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model import INT_MISSING, Activity, Groups, Lane, Profile, Role, Strings
 from tpuprof_tui.model.lane import Array, LazyColumn, constant
-from tpuprof_tui.model.profile import Recording
+from tpuprof_tui.model.profile import RecordingMode
 from tpuprof_tui.model.sublanes import split_overlaps
 from tpuprof_tui.model.table import Table, TableColumns
 from tpuprof_tui.sources.source import Progress, file_size, natural_order
@@ -27,8 +27,8 @@ from ..core import report_unpaired, report_unrecorded, report_untimed
 from ..core_data import number_scopes
 from ..files import Block, BlockType, Settings, count_text, read_bytes, walk_blocks
 from ..host_trace import GROUP, KIND
-from ..problems import Report
-from ..profile_builder import Lost, ProfileBuilder
+from ..problems import Problems
+from ..profile_builder import LostGroups, ProfileBuilder
 from .core_runs import CoreRuns, Launch
 from .plan import ENGINES, Plan, read_forecast, read_plan
 
@@ -42,7 +42,7 @@ _MONITORS = (BlockType.MONITOR_BD, BlockType.MONITOR_GDMA)
 _DYNAMIC = (BlockType.DYN_DATA, BlockType.DYN_EXTRA)
 
 
-class Run(Struct):
+class SubnetRun(Struct):
     """One run of a subnet."""
 
     file: str
@@ -65,7 +65,7 @@ def read_folder(
     directory: Path, *, chip: str | None, tiu_mhz: int | None, progress: Callable[[Any], None] | None
 ) -> Profile:
     """Read a folder; see ``tpuprof_tui.sources.catalog.open_profile``."""
-    report = Report()
+    report = Problems()
     plan = read_plan(_optional(directory, SETTINGS_FILE, report), report)
     kind = _chip(plan, chip, directory)
     mhz = tiu_mhz or (plan.tpu_freq if kind.bmprofile.clock_recorded else 0) or kind.tiu_mhz
@@ -94,14 +94,14 @@ def read_folder(
     if not cores and not calls.earliest_us():
         report.error("Neither a launch nor a call of the driver is recorded.", "Nothing can be shown.")
     settings = Settings(arch=plan.arch or None, bmodel=True)
-    builder = ProfileBuilder(directory, settings, kind, mhz, cores, [], Lost((), ()), report, untimed, layers=True)
+    builder = ProfileBuilder(directory, settings, kind, mhz, cores, [], LostGroups(), report, untimed, layers=True)
     zero_us = runs[0].begin_us if recorded else calls.earliest_us()
     beside = directory.resolve().with_name(_DRIVER_FOLDER)
     if beside.is_dir() and directory.resolve() != beside:
         report.note(f"The driver library's profile lies beside it: {_DRIVER_FOLDER}.", "Open it by itself.")
     profile = replace(
         builder.profile(),
-        recording=Recording("bmprofile", "bmprofile", "detailed commands"),
+        recording=RecordingMode("bmprofile", "bmprofile", "detailed commands"),
         facts={"network": plan.network} if plan.network else {},
         tables=(memory_table(plan, zero_us),) if plan.memory else (),
     )
@@ -112,7 +112,7 @@ def read_folder(
     return with_calls(profile, calls, zero_us)
 
 
-def _optional(directory: Path, name: str, report: Report) -> Bytes:
+def _optional(directory: Path, name: str, report: Problems) -> Bytes:
     path = directory / name
     if not path.exists():
         done = "There are no layers." if name == SETTINGS_FILE else "There is no forecast."
@@ -140,7 +140,7 @@ def _chip(plan: Plan, chip_option: str | None, directory: Path) -> Chip:
     raise UnreadableError(what, f"Known chips: {known} (--chip).")
 
 
-def _files(directory: Path, report: Report, progress: Callable[[Any], None] | None) -> Folder:
+def _files(directory: Path, report: Problems, progress: Callable[[Any], None] | None) -> Folder:
     names = sorted(os.listdir(directory), key=natural_order)
     runs = [name for name in names if RUN_FILE.fullmatch(name) or DRIVER_FILE.fullmatch(name)]
     wanted = [*runs, *(name for name in names if COMMAND_FILE.fullmatch(name))]
@@ -162,10 +162,10 @@ def _files(directory: Path, report: Report, progress: Callable[[Any], None] | No
     return Folder(data, parts, ranges, commands)
 
 
-def _run(folder: Folder, name: str, first: int, last: int, plan: Plan, calls: Calls, report: Report) -> Run:
+def _run(folder: Folder, name: str, first: int, last: int, plan: Plan, calls: Calls, report: Problems) -> SubnetRun:
     """Blocks of a file by core; cores follow one another in each type of block."""
-    own = Report(name)
-    run, sets, commands = Run(name), list[dict[int, Block]](), list[Block]()
+    own = Problems(name)
+    run, sets, commands = SubnetRun(name), list[dict[int, Block]](), list[Block]()
     for block in walk_blocks(folder.data[first:last], own):
         moved = Block(block.kind, block.offset + first, block.length)
         if block.kind == BlockType.SUMMARY and block.length >= _SUMMARY_BYTES:
@@ -197,7 +197,7 @@ def _run(folder: Folder, name: str, first: int, last: int, plan: Plan, calls: Ca
     return run
 
 
-def _announce(launch: Launch, data: Bytes, block: Block, report: Report) -> None:
+def _announce(launch: Launch, data: Bytes, block: Block, report: Problems) -> None:
     """Take addresses and numbers of a core's commands from its block."""
     words: I64 = data[block.offset : block.offset + block.length // 4 * 4].view("<u4").astype(np.int64)
     groups = int(words[8]) if len(words) > 8 else -1
@@ -240,7 +240,7 @@ class Calls:
         self.entries: dict[str, list[npt.NDArray[Any]]] = {label: [] for label in _LAYOUTS}
         self.names: dict[str, list[list[str]]] = {label: [] for label in _LAYOUTS}
 
-    def read(self, data: Bytes, block: Block, report: Report, base: int) -> int:
+    def read(self, data: Bytes, block: Block, report: Problems, base: int) -> int:
         """Take the calls of a block; returns when they begin (us since 1970), 0 if that is not known.
 
         Args:

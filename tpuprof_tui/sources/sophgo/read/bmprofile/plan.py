@@ -12,7 +12,7 @@ from tpuprof_tui.lazy_names import lazy_pattern
 
 from ...file_names import FORECAST_FILE, SETTINGS_FILE
 from ..arrays import I8, I32, I64, Bytes
-from ..problems import Report
+from ..problems import Problems
 
 #: Lines that mean something; group names say what, all others are details of the layer above.
 _LINE: Final = lazy_pattern(
@@ -81,7 +81,7 @@ class Plan(Struct):
         return blank
 
 
-def read_plan(data: Bytes, report: Report) -> Plan:
+def read_plan(data: Bytes, report: Problems) -> Plan:
     """Read the text. Lines that have another form are details, or ornament."""
     plan, text = Plan(), data[:_LARGEST].tobytes()
     if len(data) > _LARGEST:
@@ -141,7 +141,7 @@ def read_plan(data: Bytes, report: Report) -> Plan:
     return plan
 
 
-def read_forecast(data: Bytes, report: Report) -> dict[str, I64]:
+def read_forecast(data: Bytes, report: Problems) -> dict[str, I64]:
     """Forecast length (ns) of the commands of core 0 by engine, by number; -1: none.
 
     Times in the file are cycles of the TIU clock on both engines; ``runtime`` tells which clock the compiler assumed.

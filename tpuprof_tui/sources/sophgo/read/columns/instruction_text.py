@@ -20,12 +20,12 @@ from tpuprof_tui.formats.units import bytes_text, rate_number, rate_text
 from tpuprof_tui.model import INT_MISSING, Role, StringsBuilder
 from tpuprof_tui.model.lane import Array, LazyColumn
 
+from ...chips.bit_layout import CHIP_FILES
 from ...chips.chip import Chip, family_of
 from ...chips.commands import command_table
-from ...chips.layout import CATALOG
 from ..commands.lane_registers import NO_FORMAT, LaneRegisters, dependency_in, message_in
 from ..commands.operation_counts import base_name
-from ..commands.registers import LOW_ADDRESS_BITS, Command, address_fields, decode, memory_text
+from ..commands.registers import LOW_ADDRESS_BITS, DecodedCommand, address_fields, decode, memory_text
 
 _AXES = "nchw"
 _OTHER_ENGINE = {"TIU": "GDMA", "GDMA": "TIU"}
@@ -72,7 +72,7 @@ class InstructionDescriber(Struct, frozen=True):
 
     # -- with registers ---------------------------------------------------
 
-    def _decoded(self, row: int, command: Command) -> list[str]:
+    def _decoded(self, row: int, command: DecodedCommand) -> list[str]:
         values = command.values
         table = command_table(self.chip, self.engine)
         if command.operation is table.operations[table.end.operation]:
@@ -86,7 +86,7 @@ class InstructionDescriber(Struct, frozen=True):
             parts.append(f"after {_OTHER_ENGINE[self.engine]} {after}")
         return parts
 
-    def _system(self, row: int, command: Command, values: Mapping[str, int]) -> str:
+    def _system(self, row: int, command: DecodedCommand, values: Mapping[str, int]) -> str:
         family = family_of(self.engine)
         message = message_in(self.chip, self.engine, values)
         wait = command.function in self.chip.wait_functions[family]
@@ -97,7 +97,7 @@ class InstructionDescriber(Struct, frozen=True):
             text = f"send message {message.id} {_counted(message.count, 'wait', '', 'to ')}".rstrip()
         return self._with_duration(text, row) if wait else text
 
-    def _transfer(self, row: int, command: Command, values: Mapping[str, int]) -> list[str]:
+    def _transfer(self, row: int, command: DecodedCommand, values: Mapping[str, int]) -> list[str]:
         source, target = self._memory_and_address("src", values), self._memory_and_address("dst", values)
         shape, target_shape = _dims("src", "size", values) or _dims("dst", "size", values), _dims("dst", "size", values)
         strides, target_strides = _dims("src", "stride", values), _dims("dst", "stride", values)
@@ -175,7 +175,7 @@ def _counted(count: int, noun: str, suffix: str, prefix: str = "") -> str:
     return f"{prefix}{count} {noun}{'s' * (count != 1)}{suffix}" if count else ""
 
 
-def transfer_name(command: Command) -> str:
+def transfer_name(command: DecodedCommand) -> str:
     """Operation and function of a transfer, without the engine: ``tensor``, ``tensor.transpose``, ``gather``."""
     operation = transfer_label(command.operation.name)
     function = command.function_text
@@ -249,7 +249,7 @@ _WINDOW = Operand("opd1", "k", ("opd1_h", "opd1_w"))
 
 
 def _wording(name: str) -> Wording:
-    return convert(CATALOG.file(f"common/{name}.json"), Wording, str_keys=True)
+    return convert(CHIP_FILES.file(f"common/{name}.json"), Wording, str_keys=True)
 
 
 def _options(values: Values) -> list[str]:
@@ -263,7 +263,7 @@ def _options(values: Values) -> list[str]:
     return [f"{word} {','.join(map(str, known))}" for word, plain, known in found if max(known) > plain]
 
 
-def tiu_text(chip: Chip, command: Command) -> str:
+def tiu_text(chip: Chip, command: DecodedCommand) -> str:
     """Text of a decoded TIU command other than a system command, without times."""
     values = command.values
     base = base_name(command.operation.name)
@@ -273,12 +273,12 @@ def tiu_text(chip: Chip, command: Command) -> str:
     joined = (" x " if base in ("MM", "MM2") else ", ").join(sources[:2])
     parts += [result] if result else []
     parts += ["<- " + ", ".join([joined, *sources[2:]])] if joined else []
-    parts += [text for name, text in CATALOG.table(_wording, "operands").flags.items() if values.get(name)]
+    parts += [text for name, text in CHIP_FILES.table(_wording, "operands").flags.items() if values.get(name)]
     return " ".join([*parts, *_options(values)])
 
 
-def _operands(base: str, command: Command) -> tuple[Operand, ...]:
-    known = CATALOG.table(_wording, "operands")
+def _operands(base: str, command: DecodedCommand) -> tuple[Operand, ...]:
+    known = CHIP_FILES.table(_wording, "operands")
     if base == "MM2":
         extra = () if command.values.get("opt_opd2_const") else (Operand("opd2", dims=()),)
         return (*known.products[known.product_forms.get(command.function, "nn")], *extra)

@@ -27,7 +27,7 @@ class Mode(IntEnum):
     DES = 3
 
 
-class Node(IntEnum):
+class NodeType(IntEnum):
     """Node types that the reader evaluates."""
 
     FUNC = 0

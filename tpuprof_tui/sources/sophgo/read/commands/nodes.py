@@ -15,16 +15,16 @@ from msgspec.structs import replace
 from tpuprof_tui.model.uniques import uniques
 
 from ..arrays import I32, I64, U8, Bools
-from ..problems import Report
+from ..problems import Problems
 from .command_table import (
     CORE_ENGINES,
     Commands,
     CommandStream,
     DesNode,
     Mode,
-    Node,
     NodeRules,
     NodeStream,
+    NodeType,
     Streams,
     Words,
     bits_of,
@@ -35,7 +35,7 @@ _LIST_OF = {"TIU": "TIU", "GDMA": "GDMA", "SDMA": "SDMA", "VSDMA": "SDMA", "CDMA
 
 
 def decode_nodes(
-    words: Words, rules: NodeRules, report: Report, offset: int, *, unknown_as_commands: bool = False
+    words: Words, rules: NodeRules, report: Problems, offset: int, *, unknown_as_commands: bool = False
 ) -> NodeStream:
     """Decode a node stream.
 
@@ -51,7 +51,7 @@ def decode_nodes(
 
 
 class _Decoder:
-    def __init__(self, words: Words, rules: NodeRules, report: Report, offset: int) -> None:
+    def __init__(self, words: Words, rules: NodeRules, report: Problems, offset: int) -> None:
         self.words = words
         self.rules = rules
         self.report = report
@@ -63,21 +63,21 @@ class _Decoder:
         stream.stream_of_node = match_nodes_to_streams(self.des, self.rules.streams, self.rules.keyed)
         self._report_unknown_kinds(unknown_as_commands)
         self.engine_of = bits_of(self.words, 7, 7).astype(np.uint8)
-        is_set, is_rvt = self.kinds == Node.NODE_SET, self.kinds == Node.RVT_NODE_SET
+        is_set, is_rvt = self.kinds == NodeType.NODE_SET, self.kinds == NodeType.RVT_NODE_SET
         #: number of NODE_SET words up to each word
         self.sets = np.cumsum(is_set, dtype=np.int32)
         stream.nodes_set = int(np.count_nonzero(is_set))
         self.is_command = is_set | is_rvt
         if unknown_as_commands:
             self.is_command |= self.unknown_kind
-        ends, starts = np.flatnonzero(self.kinds == Node.FUNC_END), np.array(self.func_indices, dtype=np.int64)
+        ends, starts = np.flatnonzero(self.kinds == NodeType.FUNC_END), np.array(self.func_indices, dtype=np.int64)
         at = np.concatenate([starts, ends])
         order = np.argsort(at, kind="stable")
         self.scope_at = at[order]
         scopes = [np.arange(len(starts), dtype=np.int32), np.full(len(ends), -1, np.int32)]
         self.scope_values = np.concatenate(scopes)[order]
-        self.batch_at = np.flatnonzero(self.kinds == Node.BATCH_IDX)
-        self.resets = np.flatnonzero(self.kinds == Node.ID_RESET)
+        self.batch_at = np.flatnonzero(self.kinds == NodeType.BATCH_IDX)
+        self.resets = np.flatnonzero(self.kinds == NodeType.ID_RESET)
         self.des_at = np.array([entry[0] for entry in self.des], dtype=np.int64)
         self._report_unknown_engines()
         indices = {name: self._command_indices(name) for name in CORE_ENGINES}
@@ -99,7 +99,7 @@ class _Decoder:
 
     def _report_unknown_kinds(self, unknown_as_commands: bool) -> None:
         known = np.zeros(128, np.bool_)
-        known[[*(int(kind) for kind in Node), *_IGNORED]] = True
+        known[[*(int(kind) for kind in NodeType), *_IGNORED]] = True
         self.unknown_kind = ~known[self.kinds]
         if not self.unknown_kind.any():
             return
@@ -137,7 +137,7 @@ class _Decoder:
         if limit is None or not any_rvt or len(indices["TIU"]) < limit:
             return {}
         tiu, both = indices["TIU"], np.union1d(indices["TIU"], indices["GDMA"])
-        rvt_at = both[self.kinds[both] == Node.RVT_NODE_SET]
+        rvt_at = both[self.kinds[both] == NodeType.RVT_NODE_SET]
         resets = self._reset_indices("TIU", -1)
         fills: list[int] = []
         first = 0  # TIU commands counted from here
@@ -179,9 +179,9 @@ class _Decoder:
 
     def _simple(self, indices: I64) -> Commands:
         kinds = self.kinds[indices]
-        mode = np.where(kinds == Node.NODE_SET, np.int8(Mode.TDI), np.int8(Mode.NONE))
-        mode[kinds == Node.RVT_NODE_SET] = Mode.RVT
-        extra = np.where(kinds == Node.NODE_SET, self.sets[indices] - 1, -1).astype(np.int32)
+        mode = np.where(kinds == NodeType.NODE_SET, np.int8(Mode.TDI), np.int8(Mode.NONE))
+        mode[kinds == NodeType.RVT_NODE_SET] = Mode.RVT
+        extra = np.where(kinds == NodeType.NODE_SET, self.sets[indices] - 1, -1).astype(np.int32)
         word = self.words[indices]
         if self.unknown_kind.any():
             word[self.unknown_kind[indices]] = 0
@@ -256,15 +256,15 @@ def _value_at_rows(at: I64, values: I32, count: int) -> I32:
 
 #: More zero words in a row than this are not padding.
 _FEWEST_ZEROS = 8
-_DES_ENGINE = {Node.DES_TIU: "TIU", Node.DES_GDMA: "GDMA", Node.DES_SDMA: "SDMA", Node.DES_CDMA: "CDMA"}
+_DES_ENGINE = {NodeType.DES_TIU: "TIU", NodeType.DES_GDMA: "GDMA", NodeType.DES_SDMA: "SDMA", NodeType.DES_CDMA: "CDMA"}
 
 
-def walk_nodes(words: Words, report: Report, offset: int) -> tuple[U8, list[int], list[str], list[DesEntry]]:
+def walk_nodes(words: Words, report: Problems, offset: int) -> tuple[U8, list[int], list[str], list[DesEntry]]:
     """Node type of each word (FUNC if it is no node), indices and names of the functions, and DES nodes of a stream."""
     kinds = (words & np.uint32(127)).astype(np.uint8)
     is_node = words != 0
     zeros = len(words) - int(np.count_nonzero(is_node))
-    candidates = np.flatnonzero(is_node & ((kinds == Node.FUNC) | ((kinds >= Node.DES_TIU) & (kinds <= Node.DES_CDMA))))
+    candidates = np.flatnonzero(is_node & np.isin(kinds, (NodeType.FUNC, *_DES_ENGINE)))
     func_indices, func_names, des = list[int](), list[str](), list[DesEntry]()
     next_index = 0  # first word that is not part of a walked node
     name_zeros = 0
@@ -274,7 +274,7 @@ def walk_nodes(words: Words, report: Report, offset: int) -> tuple[U8, list[int]
             continue
         word = int(words[index])
         kind = word & 127
-        if kind == Node.FUNC:
+        if kind == NodeType.FUNC:
             length = word >> 7
             size = (length + 3) // 4
             raw = words[index + 1 : index + 1 + size].tobytes()[:length]
@@ -300,13 +300,13 @@ def walk_nodes(words: Words, report: Report, offset: int) -> tuple[U8, list[int]
                 report.error(what, "It was ignored.", offset=offset + 4 * index)
                 is_node[index] = False
                 break
-            engine = _DES_ENGINE[Node(kind)]
+            engine = _DES_ENGINE[NodeType(kind)]
             number = int(words[index + 1])
             name_zeros += number == 0
             port, number = (number >> 28, number & 0xFFFFFFF) if engine == "CDMA" else (-1, number)
             des.append((index, engine, port, word >> 7, number))
         is_node[index + 1 : next_index] = False
-    kinds[~is_node] = Node.FUNC
+    kinds[~is_node] = NodeType.FUNC
     zero_run = _zero_run(words) if zeros > name_zeros + _FEWEST_ZEROS else None
     if zero_run is not None:
         what = "A stretch of zeros in the node stream."
@@ -410,17 +410,17 @@ def _longest_common(one: Sequence[int], other: Sequence[int]) -> list[int]:
     return result
 
 
-def report_mismatches(des: Sequence[DesEntry], found: Mapping[int, int], streams: Streams, report: Report) -> None:
+def report_mismatches(des: Sequence[DesEntry], pairs: Mapping[int, int], streams: Streams, report: Problems) -> None:
     """Report nodes whose count differs from the length of their stream, and streams without a node."""
     unlike = sum(
-        engine != "SDMA" and found.get(node, -1) >= 0 and len(streams[engine][found[node]]) != count
+        engine != "SDMA" and pairs.get(node, -1) >= 0 and len(streams[engine][pairs[node]]) != count
         for node, engine, _, _, count in des
     )
     if unlike:
         what = "DES nodes claim another number of commands than the streams of the model hold."
         report.warning(what, "The streams were used.", count=unlike)
     for engine, engine_streams in streams.items():
-        taken = {found.get(node, -1) for node, name, *_ in des if name == engine}
+        taken = {pairs.get(node, -1) for node, name, *_ in des if name == engine}
         loose = [number for number, stream in enumerate(engine_streams) if number not in taken and not stream.only_ends]
         if loose:
             report.warning(f"Streams of {engine} commands that no DES node announces.", "They are not shown.",

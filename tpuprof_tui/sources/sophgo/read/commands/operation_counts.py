@@ -19,9 +19,9 @@ from msgspec import Struct, convert
 
 from tpuprof_tui.model.uniques import uniques
 
+from ...chips.bit_layout import CHIP_FILES, ChipDataError
 from ...chips.chip import Chip
 from ...chips.commands import command_table
-from ...chips.layout import CATALOG, ChipDataError
 from ..arrays import F64, I64, Bools
 from .registers import EncodedCommands, commands_of_one_kind, field_of_lines
 
@@ -51,7 +51,7 @@ class OperationCounts(Struct, frozen=True):
         return np.where((self.alg_ops < 0) | (self.uarch_ops < 0), np.nan, rates)
 
 
-class Rule(Struct, frozen=True, eq=False):
+class CountRule(Struct, frozen=True, eq=False):
     """Formulas for some functions of one operation; see the module docstring for the notation of products."""
 
     alg: str  #: Factors of Alg Ops, separated by blanks
@@ -73,8 +73,8 @@ class Model(Struct, frozen=True, eq=False):
     initial_cycles: bool  #: Whether initial cycles are modelled
     bank_conflicts: bool  #: Whether bank conflicts are modelled
     #: Rules by operation name without the marks of short forms (see `base_name`); the first that applies is used.
-    rules: Mapping[str, tuple[Rule, ...]]
-    registers: Mapping[tuple[Rule, ...], tuple[str, ...]]  #: Names of the registers that rules need
+    rules: Mapping[str, tuple[CountRule, ...]]
+    registers: Mapping[tuple[CountRule, ...], tuple[str, ...]]  #: Names of the registers that rules need
 
 
 def count_operations(encoded: EncodedCommands, *, uarch: bool = True) -> OperationCounts:
@@ -127,7 +127,7 @@ class _Commands(Struct):
         registers = {name: values[rows] for name, values in self.registers.items()}
         return _Commands(self.chip, self.model, registers, self.functions[rows])
 
-    def rule_mask(self, rule: Rule) -> Bools:
+    def rule_mask(self, rule: CountRule) -> Bools:
         """Mask of the commands that ``rule`` applies to."""
         applies = np.ones(len(self), np.bool_)
         for codes, own in ((rule.functions, self.functions), (rule.precisions, self.registers["opt_opd0_prec"])):
@@ -200,7 +200,7 @@ _TERMS: Mapping[str, _Term] = {
 }
 
 
-def _registers_of(rules: tuple[Rule, ...]) -> tuple[str, ...]:
+def _registers_of(rules: tuple[CountRule, ...]) -> tuple[str, ...]:
     needed = {"opt_opd0_prec"}
     for rule in rules:
         for token in re.split("[ *^]+", f"{rule.alg} {rule.uarch} {rule.cycles or ''}"):
@@ -222,7 +222,7 @@ def _product(commands: _Commands, factors: str) -> I64:
     return (product if known.all() else np.where(known, product, MISSING)).astype(np.int64)
 
 
-def _store_counts(result: OperationCounts, rows: I64, commands: _Commands, rule: Rule, uarch: bool) -> None:
+def _store_counts(result: OperationCounts, rows: I64, commands: _Commands, rule: CountRule, uarch: bool) -> None:
     model = commands.model
     alg = _product(commands, rule.alg)
     result.alg_ops[rows] = alg
@@ -245,11 +245,11 @@ def _store_counts(result: OperationCounts, rows: I64, commands: _Commands, rule:
 
 def model_of(chip: Chip) -> Model | None:
     """Formulas of ``chip``, loaded on the first call; None when there are none."""
-    return CATALOG.table(_model, chip.name)
+    return CHIP_FILES.table(_model, chip.name)
 
 
 def _model(chip_name: str) -> Model | None:
-    models = CATALOG.file("common/models.json")
+    models = CHIP_FILES.file("common/models.json")
     data = models.get(chip_name)
     while data is not None and "same_as" in data:
         data = {**models[data["same_as"]], **{key: value for key, value in data.items() if key != "same_as"}}
@@ -267,7 +267,7 @@ def model_from_data(data: Mapping[str, Any]) -> Model:
         tables[key][tables[key] <= 0] = np.nan
     if any(table.shape != (8,) for table in tables.values()) or tables["element_bytes"].min() < 1:
         raise ChipDataError("a precision table does not have eight entries, or an element has no bytes")
-    rules = convert(data["operations"], dict[str, tuple[Rule, ...]])
+    rules = convert(data["operations"], dict[str, tuple[CountRule, ...]])
     plain: dict[str, Any] = {key: data[key] for key in ("unit_bytes", "initial_cycles", "bank_conflicts")}
     registers = {each: _registers_of(each) for each in rules.values()}
     return Model(rules=rules, registers=registers, **{**plain, **tables})

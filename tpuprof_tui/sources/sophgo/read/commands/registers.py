@@ -22,7 +22,7 @@ Values = I64 | NDArray[np.uint64]
 LOW_ADDRESS_BITS = 32
 
 
-class Command(Struct, frozen=True):
+class DecodedCommand(Struct, frozen=True):
     """One decoded command: its operation, the function code of its header, and values by field name.
 
     A repeated (reserved) name keeps its first position and its last value.
@@ -38,14 +38,15 @@ class Command(Struct, frozen=True):
         return self.operation.function_text(self.function)
 
 
-def decode(chip: Chip, engine: str, data: bytes) -> Command | None:
+def decode(chip: Chip, engine: str, data: bytes) -> DecodedCommand | None:
     """The command at the start of ``data``, ignoring what follows it; None where it cannot be decoded."""
     found = EncodedCommands.of(chip, engine, as_buffer(data), np.zeros(1, np.int64))
     if found.operations[0] < 0:
         return None
     operation = command_table(chip, engine).operations[found.operations[0]]
     value = int.from_bytes(data[: operation.size], "little")
-    return Command(operation, int(found.codes()[1][0]), {field.name: field.of(value) for field in operation.fields})
+    function = int(found.codes()[1][0])
+    return DecodedCommand(operation, function, {field.name: field.of(value) for field in operation.fields})
 
 
 def as_buffer(data: bytes | bytearray | memoryview | Bytes) -> Bytes:

@@ -10,10 +10,10 @@ from msgspec.structs import replace
 
 from tpuprof_tui.model.lane import Rows
 
+from ...chips.bit_layout import RecordLayout
 from ...chips.chip import Chip, family_of
-from ...chips.layout import RecordLayout
 from ..arrays import I64, U32, Bools, Bytes, id_sections
-from ..problems import Report
+from ..problems import Problems
 from .implausible_records import DISORDER, HALF, WRAP, implausible_mask, realignment_record, signed
 
 #: Records that follow one another may overlap by this many cycles.
@@ -93,7 +93,7 @@ class RecordStream(Struct):
 
 
 def read_stream(
-    payloads: list[Bytes], offsets: list[int], chip: Chip, engine: str, report: Report, port: int = -1
+    payloads: list[Bytes], offsets: list[int], chip: Chip, engine: str, report: Problems, port: int = -1
 ) -> RecordStream:
     """Records of the monitor blocks of one engine, as one dump.
 
@@ -129,7 +129,7 @@ def read_stream(
 
 
 def _aligned_parts(
-    payload: Bytes, offset: int, layout: RecordLayout, engine: str, report: Report, port: int
+    payload: Bytes, offset: int, layout: RecordLayout, engine: str, report: Problems, port: int
 ) -> list[tuple[Bytes, int]]:
     """Whole records of a block and their file offset; two parts where bytes were inserted or lost between records."""
     rest = len(payload) % layout.size
@@ -150,7 +150,7 @@ def _aligned_parts(
     return [(payload[:split], offset), (payload[rest + split :], offset + rest + split)]
 
 
-def in_order(stream: RecordStream, chip: Chip, report: Report) -> RecordStream:
+def in_order(stream: RecordStream, chip: Chip, report: Problems) -> RecordStream:
     """Stream of a serial engine with a lapped ring rotated, counters unwrapped, late-written records sorted in."""
     count = len(stream)
     if count == 0:
@@ -217,7 +217,7 @@ BACK_IN_TIME = (
 )
 
 
-def _unwrapped(stream: RecordStream, report: Report) -> RecordStream:
+def _unwrapped(stream: RecordStream, report: Problems) -> RecordStream:
     """Times of a serial engine, with 32-bit counter wraps undone.
 
     A step back of more than 2^31 is a wrap, a small one an overlap or a record written late. A step back of more than

@@ -15,7 +15,7 @@ from ..arrays import I64, Bools
 from ..commands.command_table import Commands, Mode, NodeStream, bits_of
 from ..core_data import CoreData, EngineData
 from ..pairing import clean_binding
-from ..problems import Report
+from ..problems import Problems
 from .monitor import MOST_MARKERS, OPENING_SPREAD_NS, RecordStream, markers_at, opens
 
 #: Opening waits of a core's engines end, and its closing pairs start, within this of one another.
@@ -334,7 +334,7 @@ def set_sync_end(core: CoreData, chip: Chip) -> None:
         engine.sync_end = int(ends[min(rule.operator, len(ends) - 1)])
 
 
-def sync_on_last_wait(cores: list[CoreData], chip: Chip, report: Report) -> None:
+def sync_on_last_wait(cores: list[CoreData], chip: Chip, report: Problems) -> None:
     """Set ``sync_end`` on chips without such a record: the last wait of the last kernel function that all cores ran.
 
     Without commands the last record is used if all cores have the same number; otherwise they keep their own clocks.

@@ -24,7 +24,7 @@ from tpuprof_tui.sources.chrome.times import (
     time_words,
 )
 
-from ..recorded import ASYNC_NPU, HOST_TO_DEVICE
+from ..records import ASYNC_NPU, HOST_TO_DEVICE
 from .kernels import Kernels
 from .timeline import Layer, Timeline
 
@@ -33,7 +33,7 @@ Mask = npt.NDArray[np.bool_]
 _DEVICE_LAYERS: Final = (Layer.STREAM, Layer.COMMUNICATION, Layer.PLANE, Layer.OVERLAP)
 
 
-def believable(timeline: Timeline) -> Timeline:
+def without_implausible(timeline: Timeline) -> Timeline:
     """The timeline without what cannot be of its recording."""
     if not len(timeline):
         return timeline
@@ -89,7 +89,7 @@ def _far_samples(timeline: Timeline) -> bool:
     return not all(recording.near(each.times[[0, -1]]).all() for each in timeline.counters)
 
 
-def believable_kernels(kernels: Kernels, timeline: Timeline) -> tuple[Kernels, list[Problem]]:
+def without_implausible_kernels(kernels: Kernels, timeline: Timeline) -> tuple[Kernels, list[Problem]]:
     """Kernels of a table on the clock of the timeline, without times that cannot be of their recording.
 
     Kernels whose times are not believed stay in the table, but nothing over time uses them.

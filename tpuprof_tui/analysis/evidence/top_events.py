@@ -1,4 +1,4 @@
-"""Findings about single instructions: the most exposed transfers, the slowest large ones, the longest waits.
+"""Findings about single events: the most exposed transfers, the slowest large ones, the longest waits.
 
 These are top-k queries over a window: with the maximum score of each block of rows cached, few blocks are scanned.
 """
@@ -51,9 +51,9 @@ def _running_blocks(index: LaneIndex, first: int, last: int, start: int) -> Ints
 def best_rows(
     lanes: Sequence[tuple[int, LaneIndex]], start: int, end: int, scores: Sequence[Score], most: int
 ) -> list[list[tuple[float, int, int]]]:
-    """Top-k instructions of some lanes in the window [start, end), for several scores.
+    """Top-k events of some lanes in the window [start, end), for several scores.
 
-    O(instructions) the first time, then O(blocks): a block is scanned only if its best row can be among the top k.
+    O(events) the first time, then O(blocks): a block is scanned only if its best row can be among the top k.
 
     Args:
         lanes: Number and index of each lane, numbers ascending.

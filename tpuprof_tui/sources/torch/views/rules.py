@@ -11,7 +11,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from tpuprof_tui.analysis.events import column_of, frame_of
-from tpuprof_tui.analysis.pivot import Frame, Groups
+from tpuprof_tui.analysis.pivot import Frame, GroupBy
 from tpuprof_tui.analysis.query import EVERYTHING, Query
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.formats.escape import line_text
@@ -23,7 +23,7 @@ from tpuprof_tui.views.answer import Answer, Target
 from tpuprof_tui.views.rules import TIMES, Finding, Rule, SourceRules, evidence, window_finding
 
 from ..categories import LOADER, LOADER_KINDS, Kind, tensor_core_use
-from ..recorded import GPU_TYPES
+from ..records import GPU_TYPES
 from ..vocabulary import DEVICE, MEMORY
 from .by_name import repeated_sequences
 from .distributed import transfers_by_run
@@ -163,7 +163,7 @@ def _fusible(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
     """The repeated sequence of light kernels with the most to win; the gaps between them are those of other rules."""
     for selection in worker_by_worker(query):
         found = repeated_sequences(selection)
-        groups = Groups(found.with_columns(won=found["gain"] - found["gaps"]), ("sequence", "module"))
+        groups = GroupBy(found.with_columns(won=found["gain"] - found["gaps"]), ("sequence", "module"))
         won = groups.reduce(groups.frame["won"])
         worst = int(won.argmax()) if len(won) else -1
         if worst >= 0 and won[worst] and won[worst] >= least:

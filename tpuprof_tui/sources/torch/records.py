@@ -86,7 +86,7 @@ def device_name(kind: int, number: int) -> str:
     return f"{'unknown device ' if kind == INT_MISSING else word}{'' if number == INT_MISSING else number}".strip(" :")
 
 
-def known(text: str) -> str | None:
+def given_id(text: str) -> str | None:
     """The text of an id; None for that of a missing one."""
     return None if text in ("None", "") else text
 

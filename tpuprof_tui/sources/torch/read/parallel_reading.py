@@ -10,17 +10,17 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from tpuprof_tui.child_process import cores
+from tpuprof_tui.child_process import cpu_count
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model.mapped_arrays import MappedArrays
 from tpuprof_tui.sources.chrome.collector import section_count
 from tpuprof_tui.sources.chrome.inflate import text_of
-from tpuprof_tui.sources.chrome.processes import Worker, workers
-from tpuprof_tui.sources.kept import read_or_kept
+from tpuprof_tui.sources.chrome.processes import ChildProcess, child_processes
+from tpuprof_tui.sources.column_cache import read_or_kept
 from tpuprof_tui.sources.source import Part, ProgressCallback, file_size, progress_of_part
 
-from .reading import read_trace
 from .trace import Trace
+from .trace_reader import read_trace
 
 #: Bytes of files per helper process; below this its start takes longer than it saves.
 _WORTH_IT: Final = 24 << 20
@@ -63,11 +63,11 @@ class _Reading:
 
     def all(self) -> list[_Found]:
         """Reads all files."""
-        helpers = max(min(cores(), len(self._files), _MOST_PROCESSES, sum(self._sizes) // _WORTH_IT) - 1, 0)
+        helpers = max(min(cpu_count(), len(self._files), _MOST_PROCESSES, sum(self._sizes) // _WORTH_IT) - 1, 0)
         # few large files are read one after the other, each by several processes
         if self._sections() > helpers + 1:
             helpers = 0
-        with workers(helpers) as processes:
+        with child_processes(helpers) as processes:
             threads = [threading.Thread(target=self._read_in, args=(each,), daemon=True) for each in processes]
             for thread in threads:
                 thread.start()
@@ -88,11 +88,11 @@ class _Reading:
     def _sections(self) -> int:
         """Number of sections in which the largest file would be read; 1 if it is compressed."""
         largest = max(self._sizes, default=0)
-        if section_count(largest, cores()) < 2:
+        if section_count(largest, cpu_count()) < 2:
             return 1
         file = self._files[self._sizes.index(largest)]
         with file.open("rb") as raw:
-            return section_count(largest, cores()) if text_of(file, raw) is raw else 1
+            return section_count(largest, cpu_count()) if text_of(file, raw) is raw else 1
 
     def _read_here(self, number: int, *, alone: bool = True) -> None:
         """Reads a file in this process; if there are several, moves its columns to ``arrays``."""
@@ -122,7 +122,7 @@ class _Reading:
         return progress_of_part(self._progress, name, sum(self._sizes[done] for done in list(self._found)),
                                 sum(self._sizes))  # fmt: skip
 
-    def _read_in(self, process: Worker) -> None:
+    def _read_in(self, process: ChildProcess) -> None:
         while (number := self._next()) is not None:
             path = self._files[number]
             part = (self._part.range, self._part.step) if self._part is not None else None

@@ -22,7 +22,7 @@ from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model.intervals import interval_at
 from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.sources.chrome.columns import I32, I64, INTEGER, TEXT, ArgumentColumns, Codes
-from tpuprof_tui.sources.ranks import rank_in_name
+from tpuprof_tui.sources.rank_names import rank_in_name
 
 from ..categories import MODULE, Kind
 from ..source import CAPTURES
@@ -50,7 +50,7 @@ _NODES: Final = ArgumentColumns(node=(INTEGER, "graph node id"))
 Call = tuple[str, ...]
 
 
-class Replayed(Struct, frozen=True, eq=False):
+class ReplayedWork(Struct, frozen=True, eq=False):
     """What launched the device work of replayed graphs, by index in ``Trace.work_rows``."""
 
     #: operator, shape, module: int32 codes into ``texts``; -1: unknown.
@@ -77,7 +77,7 @@ def capture_files(path: Path, rank: int | None) -> list[Path]:
     return [each for each, own in zip(found, ranks, strict=True) if own in (None, wanted)]
 
 
-def replayed_of(trace: Trace, files: Sequence[Path]) -> Replayed | None:
+def replayed_of(trace: Trace, files: Sequence[Path]) -> ReplayedWork | None:
     """What launched the work of a trace's replayed graphs; None if it has none, or no capture beside it.
 
     Reads the traces of the captures, one after the other.
@@ -87,7 +87,7 @@ def replayed_of(trace: Trace, files: Sequence[Path]) -> Replayed | None:
     replayed = (call >= 0) & (graphs[call] if len(trace) else False)
     if not replayed.any() or not files:
         return None
-    from .reading import read_trace
+    from .trace_reader import read_trace
 
     captures: list[tuple[int, Sequence[Call]]] = []
     lacking, read = [], []
@@ -101,7 +101,7 @@ def replayed_of(trace: Trace, files: Sequence[Path]) -> Replayed | None:
         lacking.append(f"There are {len(files):,} traces of captures: {_MOST_FILES} were read.")
     matching = _Matching(trace, replayed, captures)
     (operator, shape, module), matched = matching.columns()
-    return Replayed(operator, shape, module, tuple(matching.texts), replayed, matched, matching.by_count, len(read),
+    return ReplayedWork(operator, shape, module, tuple(matching.texts), replayed, matched, matching.by_count, len(read),
                     tuple(lacking))  # fmt: skip
 
 

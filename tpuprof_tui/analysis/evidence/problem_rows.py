@@ -80,25 +80,25 @@ def damages(session: Session) -> list[Damage]:
 class ProblemRows(Struct, frozen=True, eq=False):
     """Instructions affected by problems; arrays of one length."""
 
-    numbers: Ints  #: int64, ascending: instruction numbers
+    numbers: Ints  #: int64, ascending: event numbers
     problem: Ints  #: int64, index in ``by_severity`` of the worst problem of each
-    run: Ints  #: int64, ascending: id of the run; consecutive instructions of one lane and problem are a run
-    by_lane: dict[int, list[Problem]]  #: By lane index, the problems that affect some of its instructions, worst first
+    run: Ints  #: int64, ascending: id of the run; consecutive events of one lane and problem are a run
+    by_lane: dict[int, list[Problem]]  #: By lane index, the problems that affect some of its events, worst first
 
     def __len__(self) -> int:
         return len(self.numbers)
 
     def index(self, number: int) -> int:
-        """Index of an instruction that is among ``numbers``."""
+        """Index of an event that is among ``numbers``."""
         return int(np.searchsorted(self.numbers, number))
 
     def about(self, lane: int, row: int) -> list[Problem]:
-        """Problems of an instruction, worst first; O(problems of the lane)."""
+        """Problems of an event, worst first; O(problems of the lane)."""
         known = ((each, each.rows) for each in self.by_lane.get(lane, ()))
         return [each for each, rows in known if rows is not None and row in rows[np.searchsorted(rows, row) :][:1]]
 
     def mask(self, count: int) -> Mask:
-        """Mask by instruction number: whether a problem affects it."""
+        """Mask by event number: whether a problem affects it."""
         mask = np.zeros(count, np.bool_)
         mask[self.numbers] = True
         return mask
@@ -110,7 +110,7 @@ class ProblemRows(Struct, frozen=True, eq=False):
 
 
 def problem_rows(session: Session) -> ProblemRows:
-    """The instructions affected by problems, cached; O(n log n) the first time."""
+    """The events affected by problems, cached; O(n log n) the first time."""
     return session.cache.get("rows of problems", lambda: _find_problem_rows(session))
 
 
@@ -123,7 +123,7 @@ def _find_problem_rows(session: Session) -> ProblemRows:
             by_lane.setdefault(lane, []).append(problem)
             numbers.append(session.offsets[lane] + problem.rows)
             problems.append(np.full(len(problem.rows), rank, np.int64))
-    # problems are ranked: the first of an instruction is the worst
+    # problems are ranked: the first of an event is the worst
     found, first = np.unique(np.concatenate(numbers), return_index=True)
     about = np.concatenate(problems)[first]
     begins = np.ones(len(found), np.bool_)
@@ -133,12 +133,12 @@ def _find_problem_rows(session: Session) -> ProblemRows:
 
 
 def about_text(problem: Problem) -> str:
-    """Text of a problem for one of its instructions."""
+    """Text of a problem for one of its events."""
     return f"{severity_word(problem)}{', right before this one' if problem.after_gap else ''}: {clean(problem.what)}"
 
 
 def problem_text(session: Session, number: int) -> str:
-    """Describes, in one line, the problems of an instruction that is among ``ProblemRows.numbers``."""
+    """Describes, in one line, the problems of an event that is among ``ProblemRows.numbers``."""
     found = problem_rows(session)
     lane, row = session.locate(number)
     texts = "  ".join(map(about_text, found.about(lane, row)))

@@ -80,7 +80,7 @@ def info_report(
         (words.say("{Units}"), numbered_text(words.unit, profile.groups.numbers)),
         *([(ports.title, numbered_text(words.word_of("ports"), profile.numbers_in("ports")))] if ports else []),
         *([("Lost", lost)] if (lost := lost_text(profile)) else []),
-        (words.say("{Events}"), _by_side(profile, f"{profile.device_part.instructions:,}")),
+        (words.say("{Events}"), _by_side(profile, f"{profile.device_part.event_count:,}")),
         *([("Launches", f"{count:,}" if count else "none recorded")] if count or "scope" in words.schema else []),
         ("Total time", time_text(total) if profile.timed else MISSING),
         *([("Device time", time_text(profile.device_ns))] if profile.timed and profile.device_ns != total else []),
@@ -135,7 +135,7 @@ def title_line(profile: Profile) -> str:
     if lost:
         parts[-1] += f" ({lost} lost)"
     parts.append(f"{profile.recording.name} ({profile.recording.meaning})")
-    parts.append(_by_side(profile, words.event_word(timed=profile.timed).of(device.instructions)))
+    parts.append(_by_side(profile, words.event_word(timed=profile.timed).of(device.event_count)))
     return f"{line_text(profile.name, NAME_WIDTH)}: {', '.join(parts)}"
 
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 Thing = TypeVar("Thing")
 
 
-class Catalog:
+class ChipFiles:
     """JSON files of a folder and the tables made from them; both are read-only and cached."""
 
     def __init__(self, folder: Path) -> None:
@@ -51,7 +51,7 @@ class Catalog:
 
 
 #: Catalog of the process; its data is the same for all captures.
-CATALOG: Final = Catalog(Path(__file__).parent)
+CHIP_FILES: Final = ChipFiles(Path(__file__).parent)
 
 
 MAX_FIELD_BITS = 64
@@ -62,7 +62,7 @@ class ChipDataError(ValueError):
     """A chip's data file is inconsistent; raised when loading, never because of a capture."""
 
 
-class Field(Struct, frozen=True):
+class BitField(Struct, frozen=True):
     """A run of bits: ``first`` counts from bit 0 of the layout, ``width`` is 1 to 64."""
 
     name: str
@@ -79,14 +79,14 @@ class Field(Struct, frozen=True):
         return (value >> self.first) & self.mask
 
 
-def parse_fields(text: str | Sequence[str]) -> tuple[Field, ...]:
+def parse_fields(text: str | Sequence[str]) -> tuple[BitField, ...]:
     """Fields of a layout written as text, or as lines of such text.
 
     Raises:
         ChipDataError: An item has no name or a width that is not 1 to 64.
     """
     lines = [text] if isinstance(text, str) else text
-    fields: list[Field] = []
+    fields: list[BitField] = []
     first = 0
     for line in lines:
         for item in line.split(","):
@@ -94,7 +94,7 @@ def parse_fields(text: str | Sequence[str]) -> tuple[Field, ...]:
             width = int(digits) if digits.isdigit() else 0
             if not name or not 1 <= width <= MAX_FIELD_BITS:
                 raise ChipDataError(f"layout item {item!r} is not name:width")
-            fields.append(Field(name, first, width))
+            fields.append(BitField(name, first, width))
             first += width
     return tuple(fields)
 
@@ -104,10 +104,10 @@ class RecordLayout(Struct, frozen=True, eq=False, dict=True):
 
     name: str  #: Key in the data file, such as ``dma_64``
     size: int  #: Bytes per record, a multiple of 4
-    fields: tuple[Field, ...]
+    fields: tuple[BitField, ...]
 
     @cached_property
-    def by_name(self) -> dict[str, Field]:
+    def by_name(self) -> dict[str, BitField]:
         """Fields by their (unique) names."""
         return {field.name: field for field in self.fields}
 

@@ -48,10 +48,10 @@ from tpuprof_tui.sources.source import GZIP, Part
 from ..categories import DEVICE_WORK, OF_PROFILER, ON_DEVICE, ON_HOST, Kind, is_legacy, kind_of, legacy_lanes
 from . import arguments as ev
 from .arguments import Arguments, PacketArguments
-from .believable import Recording, believable
 from .dependencies import TELLING, collective_identity
-from .foreign import foreign, work_without_arguments
-from .merged import MEMORY, is_merged, own_name, ranks_of
+from .implausible_times import RecordingTimes, without_implausible
+from .merged_ranks import MEMORY, is_merged, own_name, ranks_of
+from .other_writers import foreign, work_without_arguments
 from .steps import marked_steps, marks_step
 from .trace import NO_LINKS, Columns, Trace, numeric_sort_key
 
@@ -99,7 +99,7 @@ def read_trace(
     text = _too_large(path)
     if not text:
         trace = collected(path, TraceEvents, progress, alone=alone).trace()
-        return trace if is_merged(trace) else believable(trace)[0]
+        return trace if is_merged(trace) else without_implausible(trace)[0]
     if part is None:
         raise _refusal(path, text)
     first = collected(path, lambda: TraceEvents(_of_outline), progress, alone=True)
@@ -107,12 +107,12 @@ def read_trace(
     if is_merged(outline):
         window = _window_of(ranks_of(outline), outline.zero_ns, part)
     else:
-        outline, recording = believable(outline)
+        outline, recording = without_implausible(outline)
         window = _window_of((outline,), outline.zero_ns, part)
     # as many events as fit into memory
     most = int(first.count * _fitting_share(text))
     found = collected(path, lambda: TraceEvents(window, most, recording), progress, alone=True).trace()
-    return found if recording is None else believable(found, recording)[0]
+    return found if recording is None else without_implausible(found, recording)[0]
 
 
 def _too_large(path: Path) -> int:
@@ -181,7 +181,7 @@ class TraceEvents(Collector):
     memory_factor = 1.4
 
     def __init__(
-        self, event_filter: EventFilter | None = None, most: int = MOST_NS, recording: Recording | None = None
+        self, event_filter: EventFilter | None = None, most: int = MOST_NS, recording: RecordingTimes | None = None
     ) -> None:  # fmt: skip
         super().__init__()
         self._filter, self._kept_count, self._most, self._recording = event_filter, 0, most, recording
@@ -212,7 +212,7 @@ class TraceEvents(Collector):
             b'{"traceEvents":[],"format":"%b"}' % FORMAT.encode(), ev.PHASES.any, ev.PHASES.from_dict
         )
         list(self.chunks)
-        for offset, found in converted.found(self.codes):
+        for offset, found in converted.events_by_piece(self.codes):
             self.first.append(self.count)
             self.offset.append(offset)
             self._add_found(found)
@@ -526,8 +526,8 @@ class TraceEvents(Collector):
             correlation=correlation[order], external=external[order], names=names,
             categories=tuple(map(printable, categories)),
             texts=tuple(printable(text, _LONGEST_TEXT) for text in self.codes["texts"]),
-            memory=self._memory_columns(time - zero, timed, lane_of_key),
-            work_rows=work_rows, work=work, told=self._collectives_told(), identities=tuple(self.codes["identities"]),
+            memory=self._memory_columns(time - zero, timed, lane_of_key), identity_codes=self._identity_codes(),
+            work_rows=work_rows, work=work, identities=tuple(self.codes["identities"]),
             flow_processes=frozenset(str(pid) for (pid,) in self.codes["flow_processes"]),
             counters=tuple(CounterSeries(process, printable(title), units.get((process, title), ""), time - zero, value)
                            for (process, title), time, value in series[:_MOST_SERIES]),
@@ -541,7 +541,7 @@ class TraceEvents(Collector):
         """Those of some times of the file that can be of the recording, as far as that is known yet."""
         return times if self._recording is None else times[self._recording.near(times)]
 
-    def _collectives_told(self) -> tuple[I64, I32]:
+    def _identity_codes(self) -> tuple[I64, I32]:
         told = self.tables["told"]
         order, code = told.take("file_order"), told.take("code", np.int32)
         by_order = np.argsort(order, kind="stable")

@@ -21,7 +21,7 @@ from tpuprof_tui.analysis.operation_names import names_by_code
 from tpuprof_tui.analysis.pivot import key, pivot
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.filters import text_condition
-from tpuprof_tui.analysis.selecting.navigation import place_words
+from tpuprof_tui.analysis.selecting.moves import place_words
 from tpuprof_tui.analysis.selecting.state import Place
 from tpuprof_tui.errors import UnreadableError, UsageError
 from tpuprof_tui.formats.escape import html_text, line_text, markdown_code, markdown_text
@@ -33,7 +33,7 @@ from tpuprof_tui.model.intervals import last_of_each
 from tpuprof_tui.model.uniques import uniques
 
 from .comparing import Compared
-from .diff import change_of, has_lost_records, outcome_record
+from .diff_report import change_of, has_lost_records, outcome_record
 from .registry import answer, facts_of, figures_of, view_of, views_of
 
 #: Key at the start of a baseline file.
@@ -137,9 +137,8 @@ def _places(query: Query, comparison: Comparison) -> Iterator[tuple[str, Place]]
             lane, row = profile.lanes[int(work.lane[event])], slice(int(work.row[event]), int(work.row[event]) + 1)
             start, end = ((int(lane.take(edge, row)[0]) for edge in ("start", "end")) if column == "name" else
                           (int(launches.start[index]), int(launches.end[index])))  # fmt: skip
-            unit = profile.unit_of(lane)
-            core = profile.groups[unit].number if unit >= 0 else -1
-            yield _place(view, names[int(code[index])], start, end, core if core >= 0 else None)
+            number = profile.unit_number(lane)
+            yield _place(view, names[int(code[index])], start, end, number if number >= 0 else None)
 
 
 def _host_places(query: Query) -> Iterator[tuple[str, Place]]:
@@ -152,8 +151,8 @@ def _host_places(query: Query) -> Iterator[tuple[str, Place]]:
         yield from (_place(view, name, start, end) for name, start, end in longest if name is not None)
 
 
-def _place(view: str, name: str, start: int, end: int, core: int | None = None) -> tuple[str, Place]:
-    return f"{_KINDS.get(view, 'kernel')}:{name}", Place(range_text(start, max(end, start + 1)), core)
+def _place(view: str, name: str, start: int, end: int, unit_number: int | None = None) -> tuple[str, Place]:
+    return f"{_KINDS.get(view, 'kernel')}:{name}", Place(range_text(start, max(end, start + 1)), unit_number)
 
 
 def _figure_of(amount: Amount) -> Figure:
@@ -371,7 +370,7 @@ def _value(outcome: RuleOutcome, key: str, sign: str = "") -> str:
 
 
 def _commands(result: Gate, base: Side, other: Side) -> Iterator[str]:
-    """Commands that open the worst part in the explorer, where it is longest, and that list its instructions."""
+    """Commands that open the worst part in the explorer, where it is longest, and that list its events."""
     parts = [each for each in result.rules if each.result == "FAIL" and each.rule.figure.startswith(PARTS)]
     if not parts:
         return

@@ -23,7 +23,7 @@ from tpuprof_tui.sources.chrome.columns import I64
 from tpuprof_tui.sources.chrome.nesting import CounterSeries
 
 from ..categories import DEVICE_WORK, STEP, Kind
-from .believable import believable
+from .implausible_times import without_implausible
 from .trace import Trace, numeric_sort_key
 
 #: Process ids with a label before them, ranks in names of processes, and before names of events.
@@ -120,7 +120,7 @@ class _Separation:
                         "They are shown as those of several files.", file=trace.path.name)]  # fmt: skip
         parts[0] = replace(parts[0], problems=(*trace.problems, *(said if len(order) > 1 else [])))
         # each rank has a clock of its own
-        return tuple(believable(part)[0] for part in parts)
+        return tuple(without_implausible(part)[0] for part in parts)
 
     def _known_labels(self) -> dict[str, str]:
         """Label of each process that has one: before its id, or a rank in its name, or before those of its events."""

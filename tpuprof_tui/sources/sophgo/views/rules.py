@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tpuprof_tui.analysis.links.dependencies import dependencies_of, may_have_dependencies
-from tpuprof_tui.analysis.pivot import Frame, Groups
+from tpuprof_tui.analysis.pivot import Frame, GroupBy
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.filters import text_condition
 from tpuprof_tui.analysis.selecting.state import Scope
@@ -251,7 +251,7 @@ def _repeated(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
     for lane in uniques(loads["lane"]).tolist():
         own = loads.take(loads["lane"] == lane)
         repeated = np.ones(len(own), np.bool_)
-        repeated[Groups(own, ("src_addr", "bytes")).first] = False
+        repeated[GroupBy(own, ("src_addr", "bytes")).first] = False
         worst = max(worst, (float(own["took"][repeated].sum()), int(own["unit"][0]), int(repeated.sum())))
     gain, unit, count = worst
     if unit >= 0 and gain >= least:
@@ -265,7 +265,7 @@ def _shared(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
     unit = loads["unit"]
     if len(uniques(unit)) < 2:
         return
-    groups = Groups(loads, ("src_addr", "bytes"))
+    groups = GroupBy(loads, ("src_addr", "bytes"))
     # loaded by several units if any unit differs from the first
     several = groups.count_of(unit != unit[groups.first][groups.index]) > 0
     chosen = several[groups.index]

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from tpuprof_tui.analysis.critical_path import CriticalPath, Part, SlackSearch, critical_path, longest_off_path
+from tpuprof_tui.analysis.critical_path import CriticalPath, PathPart, SlackSearch, critical_path, longest_off_path
 from tpuprof_tui.analysis.links.dependencies import dependencies_of, may_have_dependencies
 from tpuprof_tui.analysis.pivot import Frame, key, pivot, rows, total
 from tpuprof_tui.analysis.query import Query
@@ -33,9 +33,10 @@ def critical(query: Query) -> Answer:
         return Answer()
     path = path_of(query)
     assumed = int(path.length[path.assumed].sum())
-    host, event = _on_host(query, path), path.part == Part.EVENT
+    host, event = _on_host(query, path), path.part == PathPart.EVENT
     kinds = (("device", "Device", event & ~host), ("host", "Host", event & host),
-             ("wait", "Ends of waits", path.part == Part.WAIT), ("gap", "Gaps", path.part == Part.GAP))  # fmt: skip
+             ("wait", "Ends of waits", path.part == PathPart.WAIT),
+             ("gap", "Gaps", path.part == PathPart.GAP))  # fmt: skip
     facts = (
         Fact("window_us", "Window", end - start, "duration"),
         *(Fact(f"{key}_us", title, int(path.length[chosen].sum()), "duration",
@@ -83,7 +84,7 @@ def _labels(query: Query, path: CriticalPath, key: str) -> tuple[Ints, list[str]
     profile = query.profile
     texts: dict[str, int] = {}
     found = np.zeros(len(path), np.int64)
-    events = path.part == Part.EVENT
+    events = path.part == PathPart.EVENT
     for number in uniques(path.lane[events]).tolist():
         rows = np.flatnonzero(events & (path.lane == number))
         lane = profile.lanes[number]
@@ -92,8 +93,8 @@ def _labels(query: Query, path: CriticalPath, key: str) -> tuple[Ints, list[str]
         names = [profile.text(key, code) if code >= 0 else MISSING for code in known.tolist()]
         found[rows] = np.array([texts.setdefault(name, len(texts)) for name in names], np.int64)[which]
     host = _on_host(query, path)
-    for name, chosen in ((_WAITS, path.part == Part.WAIT), (_GAPS, (path.part == Part.GAP) & ~host),
-                         (_HOST_GAPS, (path.part == Part.GAP) & host)):  # fmt: skip
+    for name, chosen in ((_WAITS, path.part == PathPart.WAIT), (_GAPS, (path.part == PathPart.GAP) & ~host),
+                         (_HOST_GAPS, (path.part == PathPart.GAP) & host)):  # fmt: skip
         if bool(chosen.any()):
             found[chosen] = texts.setdefault(name, len(texts))
     return found, list(texts)
@@ -146,7 +147,7 @@ def _units(query: Query, path: CriticalPath) -> Table:
 
 
 def _target(path: CriticalPath, part: int) -> Target:
-    if path.lane[part] >= 0 and path.part[part] == Part.EVENT:
+    if path.lane[part] >= 0 and path.part[part] == PathPart.EVENT:
         return Target(event=(int(path.lane[part]), int(path.row[part])))
     return Target(time=(int(path.start[part]), int(path.start[part] + path.length[part])))
 
@@ -186,7 +187,7 @@ def _segments(query: Query, path: CriticalPath) -> Table:
                Column("assumed", "Assumed", "flag"))  # fmt: skip
     parts, lanes, told = (
         np.array(texts, object)[codes].tolist()
-        for texts, codes in (([part.name.lower() for part in Part], path.part), (titles, path.lane), (names, label))
+        for texts, codes in (([part.name.lower() for part in PathPart], path.part), (titles, path.lane), (names, label))
     )
     values: tuple[Any, ...] = (path.start, path.length, parts, lanes, told, path.assumed)
     return Table("segments", "Parts of the path", columns, values, shown=False, target=partial(_target, path))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tpuprof_tui.sources.ranks import rank_in_name, ranks_in_names
+from tpuprof_tui.sources.rank_names import rank_in_name, ranks_in_names
 
 
 @pytest.mark.parametrize(("name", "rank", "stage"), [

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
-from tpuprof_tui.analysis.pivot import Frame, Groups, key, pivot, total
+from tpuprof_tui.analysis.pivot import Frame, GroupBy, key, pivot, total
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.formats.escape import utf8_text
@@ -30,7 +30,7 @@ from tpuprof_tui.sources.chrome.nesting import innermost, order_of_nesting
 from tpuprof_tui.views.answer import Target
 from tpuprof_tui.views.rules import Finding, Rule, Sees, SourceRules, Wins, with_story
 
-from ..recorded import COMPUTING, METRICS, OTHER, PYTHON_GC, RecordedRank, is_total
+from ..records import COMPUTING, METRICS, OTHER, PYTHON_GC, RecordedRank, is_total
 from .communication import CommunicationRows, of_ranks, sums_of_links, waiting_ranks
 from .figures import CAUSES, RankFigures, figures_of
 from .ranks import frame_of, ranks_of, selected_rows
@@ -53,7 +53,7 @@ _SHORT_NS, _LARGE_MB, _MOST_OF_RULE = 10_000, 100, 5
 _MAC: Final = f"{OTHER}aic_mac_ratio"
 #: Findings need a mac ratio of a cube kernel below the first, an overlapped share of communication below the second.
 _CUBE_BUSY, _COVERED = 0.4, 0.5
-Found = Iterator[Finding]
+Findings = Iterator[Finding]
 #: Why thresholds are what they are.
 DOCUMENTED: Final = "as documented for findings of Ascend profiles"
 _A_FACT: Final = "a fact of the recording"
@@ -62,10 +62,10 @@ _A_FACT: Final = "a fact of the recording"
 # -- what several rules need
 
 
-def _of_rank(find: Callable[[Query, Rule, float], Found]) -> Callable[[Query, Rule, float], Found]:
+def _of_rank(find: Callable[[Query, Rule, float], Findings]) -> Callable[[Query, Rule, float], Findings]:
     """Makes a rule about each rank of one about a rank, whose gain is a share of Stage."""
 
-    def found(query: Query, rule: Rule, least: float) -> Found:
+    def found(query: Query, rule: Rule, least: float) -> Findings:
         queries = query.local_cache.get("queries of ranks", lambda: [
             (rank, replace(query, scope=Scope(rank.group), baseline=None)) for rank in ranks_of(query)])  # fmt: skip
         for rank, own in queries:
@@ -130,7 +130,7 @@ def _kernels(query: Query, *keys: str) -> Frame | None:
 # -- rules of one rank
 
 
-def _free(query: Query, rule: Rule, least: float) -> Found:
+def _free(query: Query, rule: Rule, least: float) -> Findings:
     figures = _figures(query)
     free, stage = figures.sum("free_us") or 0, figures.sum("stage_us")
     if free > least:
@@ -143,7 +143,7 @@ def _free(query: Query, rule: Rule, least: float) -> Found:
         yield _finding(query, rule, free, text, "free / stage", share)
 
 
-def _exposed(query: Query, rule: Rule, least: float) -> Found:
+def _exposed(query: Query, rule: Rule, least: float) -> Findings:
     exposed, stage, total, covered = map(_figures(query).sum, (
         "communication_not_overlapped_us", "stage_us", "communication_us", "overlapped_us"))  # fmt: skip
     share, overlap = _share(exposed, stage), _share(covered, total)
@@ -152,7 +152,7 @@ def _exposed(query: Query, rule: Rule, least: float) -> Found:
         yield _finding(query, rule, exposed, text, "not overlapped / stage", share)
 
 
-def _gap(query: Query, rule: Rule, least: float) -> Found:
+def _gap(query: Query, rule: Rule, least: float) -> Findings:
     figures, gaps = _figures(query), _figures(query).gaps
     row = int(np.argmax(gaps.length)) if len(gaps) else -1
     length = int(gaps.length[row]) if row >= 0 else 0
@@ -166,7 +166,7 @@ def _gap(query: Query, rule: Rule, least: float) -> Found:
         yield with_story(found, query, unit, begin, begin + length)
 
 
-def _launch_bound(query: Query, rule: Rule, least: float) -> Found:
+def _launch_bound(query: Query, rule: Rule, least: float) -> Findings:
     times = _figures(query).cause_times
     host, free = times["host"], sum(times.values())
     if host > rule.threshold * free:
@@ -176,7 +176,7 @@ def _launch_bound(query: Query, rule: Rule, least: float) -> Found:
 
 def _of_kernels(
     column: str, test: Callable[[str], Any], text: str, query: Query, rule: Rule, least: float
-) -> Found:  # fmt: skip
+) -> Findings:  # fmt: skip
     kernels = _kernels(query, column)
     chosen = kernels.take(kernels.has(column, test)) if kernels is not None else None
     time = int(chosen["length"].sum()) if chosen is not None else 0
@@ -187,7 +187,7 @@ def _of_kernels(
         yield _finding(query, rule, time, told, "time / stage", share)
 
 
-def _dynamic(query: Query, rule: Rule, least: float) -> Found:
+def _dynamic(query: Query, rule: Rule, least: float) -> Findings:
     kernels = _kernels(query, "op_state")
     if kernels is None:
         return
@@ -198,7 +198,7 @@ def _dynamic(query: Query, rule: Rule, least: float) -> Found:
         yield _finding(query, rule, None, text, "dynamic / kernels", dynamic / known)
 
 
-def _cube(query: Query, rule: Rule, least: float) -> Found:
+def _cube(query: Query, rule: Rule, least: float) -> Findings:
     kernels = _kernels(query, "type", _MAC)
     if kernels is None:
         return
@@ -212,7 +212,7 @@ def _cube(query: Query, rule: Rule, least: float) -> Found:
 
 def _by_name(kernels: Frame) -> Iterator[tuple[str, Frame, Frame, str]]:
     """Groups kernels by name, longest total first: the name, the longest kernel, all of them, and how often it ran."""
-    groups = Groups(kernels, ["name"])
+    groups = GroupBy(kernels, ["name"])
     for group in np.argsort(-groups.reduce(kernels["length"]), kind="stable")[:_MOST_OF_RULE].tolist():
         same_name = kernels.take(groups.index == group)
         row = int(np.argmax(same_name["length"]))
@@ -225,7 +225,7 @@ def _event(kernel: Frame, name: str) -> tuple[int, int, str] | None:
     return (int(kernel["start"][0]), int(kernel["end"][0]), name) if kernel["timed"][0] else None
 
 
-def _small(query: Query, rule: Rule, least: float) -> Found:
+def _small(query: Query, rule: Rule, least: float) -> Findings:
     kernels = _kernels(query)
     if kernels is None:
         return
@@ -236,7 +236,7 @@ def _small(query: Query, rule: Rule, least: float) -> Found:
         yield _finding(query, rule, None, text, "short kernels / kernels", small / len(lengths))
 
 
-def _blocks(query: Query, rule: Rule, least: float) -> Found:
+def _blocks(query: Query, rule: Rule, least: float) -> Findings:
     kernels = _kernels(query, "blocks")
     if kernels is None:
         return
@@ -252,7 +252,7 @@ def _blocks(query: Query, rule: Rule, least: float) -> Found:
         yield _finding(query, rule, gain, text, "Block Dim", own, _event(longest, name), float(most))
 
 
-def _host_calls(test: re.Pattern[str], text: str, query: Query, rule: Rule, least: float) -> Found:
+def _host_calls(test: re.Pattern[str], text: str, query: Query, rule: Rule, least: float) -> Findings:
     """The union of some calls as a share of the host's time, and the operator in which most of them are."""
     figures = _figures(query)
     lanes = figures.lanes("python", "cann", "other")
@@ -288,7 +288,7 @@ def _most_around(calls: Frame, operators: Frame) -> str:
     return next((row[0] for row in pivot(found, ("name",), {"name": key("name"), "ns": total("took")}, ("-ns",))), "")
 
 
-def _synchronised_norms(query: Query, rule: Rule, least: float) -> Found:
+def _synchronised_norms(query: Query, rule: Rule, least: float) -> Findings:
     operators = query.events(("name", "host_total"), _figures(query).lanes("python"))
     norms = operators.take(operators["host_total"] != INT_MISSING)
     count = int(norms.has("name", lambda name: name.startswith("SyncBatchNorm")).sum())
@@ -297,7 +297,7 @@ def _synchronised_norms(query: Query, rule: Rule, least: float) -> Found:
         yield _finding(query, rule, None, text, "operators", count, threshold=_FEW_NORMS)
 
 
-def _pauses_of_python(query: Query, rule: Rule, least: float) -> Found:
+def _pauses_of_python(query: Query, rule: Rule, least: float) -> Findings:
     profile, figures = query.profile, _figures(query)
     lanes = [each for each in figures.lanes("other") if profile.groups.label(profile.lanes[each].group) == PYTHON_GC]
     pauses = query.events(("start", "end"), lanes)
@@ -310,7 +310,7 @@ def _pauses_of_python(query: Query, rule: Rule, least: float) -> Found:
         yield _finding(query, rule, _while_free(figures, union), text, "pauses / stage", share)
 
 
-def _frequency(query: Query, rule: Rule, least: float) -> Found:
+def _frequency(query: Query, rule: Rule, least: float) -> Findings:
     unit, kernels = ranks_of(query)[0].unit, _kernels(query, "core")
     sampled = next((each for each in query.profile.counters if (each.group, each.name) == (unit, "AI Core Freq")), None)
     if kernels is None or sampled is None or not (nominal := float(np.nan_to_num(sampled.values).max(initial=0))):
@@ -326,7 +326,7 @@ def _frequency(query: Query, rule: Rule, least: float) -> Found:
         yield _finding(query, rule, lost, text, "lost / kernels", lost / all_of_it)
 
 
-def _uneven_steps(query: Query, rule: Rule, least: float) -> Found:
+def _uneven_steps(query: Query, rule: Rule, least: float) -> Findings:
     # steps that a range cuts are shorter
     whole = _figures(query).steps if query.range is None else ()
     steps = [(step.label, value) for step in whole if (value := step.times[0])]
@@ -338,14 +338,14 @@ def _uneven_steps(query: Query, rule: Rule, least: float) -> Found:
         yield _finding(query, rule, max(values) - min(values), text, "(max - min) / mean", spread)
 
 
-def _differs(query: Query, rule: Rule, least: float) -> Found:
+def _differs(query: Query, rule: Rule, least: float) -> Findings:
     apart = (_figures(query).difference or 0) / 1000
     if apart > rule.threshold:
         text = f"Step times differ from the recorded ones by up to {time_text(round(apart * 1000))}."
         yield _finding(query, rule, None, text, "difference_us", apart)
 
 
-def _grows(query: Query, rule: Rule, least: float) -> Found:
+def _grows(query: Query, rule: Rule, least: float) -> Findings:
     figures = _figures(query)
     allocations, ends = figures.table("allocations"), [step.end for step in figures.steps if step.end is not None]
     if allocations is None or len(ends) < 3:
@@ -360,7 +360,7 @@ def _grows(query: Query, rule: Rule, least: float) -> Found:
         yield _finding(query, rule, None, text, figure, grown, threshold=1 + rule.threshold)
 
 
-def _small_packets(query: Query, rule: Rule, least: float) -> Found:
+def _small_packets(query: Query, rule: Rule, least: float) -> Findings:
     chosen = CommunicationRows.of_rank(query, ranks_of(query)[0])
     for _, _, op, link, size, large in chosen.rows("transfers", "link", "size_mb", "large_packets"):
         is_large = _ENGINES.match(link) and size > _LARGE_MB and not is_total(op)
@@ -369,7 +369,7 @@ def _small_packets(query: Query, rule: Rule, least: float) -> Found:
             yield _finding(query, rule, None, text, "Large Packet Ratio", large)
 
 
-def _retransmits(query: Query, rule: Rule, least: float) -> Found:
+def _retransmits(query: Query, rule: Rule, least: float) -> Findings:
     chosen = CommunicationRows.of_rank(query, ranks_of(query)[0])
     for _, _, op, link, transit in chosen.rows("transfers", "link", "transit"):
         if link == "RDMA" and (transit or 0) > _RETRANSMITS_NS and not is_total(op):
@@ -383,7 +383,7 @@ def _moves(query: Query) -> Frame:
     return moves.take(moves["bytes"] > _BLOCK)
 
 
-def _unaligned(query: Query, rule: Rule, least: float) -> Found:
+def _unaligned(query: Query, rule: Rule, least: float) -> Findings:
     size = _moves(query)["bytes"]
     odd = size % _BLOCK != 0
     if size[odd].sum() > rule.threshold * size.sum():
@@ -392,9 +392,9 @@ def _unaligned(query: Query, rule: Rule, least: float) -> Found:
         yield _finding(query, rule, None, text, "bytes / bytes", share)
 
 
-def _contention(query: Query, rule: Rule, least: float) -> Found:
+def _contention(query: Query, rule: Rule, least: float) -> Findings:
     moves, computing = _moves(query), (_figures(query).coverage or {}).get(COMPUTING, Intervals.empty())
-    groups, took = Groups(moves, ("bytes",)), moves["end"] - moves["start"]
+    groups, took = GroupBy(moves, ("bytes",)), moves["end"] - moves["start"]
     meanwhile = interval_at(computing.starts, computing.ends, moves["start"]) != INT_MISSING
     alone = groups.reduce(took * ~meanwhile) / np.where(known := groups.count_of(~meanwhile), known, np.nan)
     lost, whole = (float(np.nansum(each[meanwhile])) for each in (took - alone[groups.index], took))
@@ -403,13 +403,13 @@ def _contention(query: Query, rule: Rule, least: float) -> Found:
         yield _finding(query, rule, None, text, "lost / time", lost / whole)
 
 
-def _level0(query: Query, rule: Rule, least: float) -> Found:
+def _level0(query: Query, rule: Rule, least: float) -> Findings:
     if ranks_of(query)[0].level == "Level0":
         text = "Recorded at Level0: no operator types, no metrics, no calls of CANN, no transfers."
         yield _finding(query, rule, None, text, "profiler_level", 0, threshold=1)
 
 
-def _no_metrics(query: Query, rule: Rule, least: float) -> Found:
+def _no_metrics(query: Query, rule: Rule, least: float) -> Findings:
     rank, kernels = ranks_of(query)[0], _figures(query).table("kernels")
     none = kernels is not None and kernels.texts["type"] and not any(
         column.group == METRICS for column in kernels.schema)  # fmt: skip
@@ -418,7 +418,7 @@ def _no_metrics(query: Query, rule: Rule, least: float) -> Found:
         yield _finding(query, rule, None, text, "metrics", 0, threshold=1)
 
 
-def _vendor_advice(query: Query, rule: Rule, least: float) -> Found:
+def _vendor_advice(query: Query, rule: Rule, least: float) -> Findings:
     for file, content in ranks_of(query)[0].advice:
         for entry in _objects(content):
             kind = _first(entry, "rule_type", "type")
@@ -466,7 +466,7 @@ def _about_rank(
     return replace(found, whole=max(stages, default=0) or inf)
 
 
-def _slow_rank(query: Query, rule: Rule, least: float) -> Found:
+def _slow_rank(query: Query, rule: Rule, least: float) -> Findings:
     ranks, late = waiting_ranks(query, ranks_of(query))
     who = late.rank if isinstance(late, RecordedRank) else late
     others = [rank for rank in ranks if isinstance(rank, RecordedRank)]
@@ -482,7 +482,7 @@ def _slow_rank(query: Query, rule: Rule, least: float) -> Found:
             yield _about_rank(query, rule, rank, synchronization, text, "synchronization / wait", share, rule.threshold)
 
 
-def _slow_links(query: Query, rule: Rule, least: float) -> Found:
+def _slow_links(query: Query, rule: Rule, least: float) -> Findings:
     moved = of_ranks(query, ranks_of(query), "transfers", "link", "size_mb", "transit")
     sums = sums_of_links([("", "", "", rank, *row[3:]) for rank, row in moved])
     for link in dict.fromkeys(row[2] for row in sums):
@@ -496,7 +496,7 @@ def _slow_links(query: Query, rule: Rule, least: float) -> Found:
                 yield _about_rank(query, rule, rank, gain, text, "bandwidth / mean", speed / mean, least_share)
 
 
-def _uneven_experts(query: Query, rule: Rule, least: float) -> Found:
+def _uneven_experts(query: Query, rule: Rule, least: float) -> Findings:
     ranks = {str(rank.rank): rank for rank in ranks_of(query) if rank.rank is not None}
     load = experts(query, list(ranks.values()))
     for group, number, _, time, tokens, excess in load.rows() if load is not None else ():
@@ -508,7 +508,7 @@ def _uneven_experts(query: Query, rule: Rule, least: float) -> Found:
 
 
 def _rank_rule(
-    name: str, title: str, measures: str, threshold: float, advice: str, find: Callable[[Query, Rule, float], Found],
+    name: str, title: str, measures: str, threshold: float, advice: str, find: Callable[[Query, Rule, float], Findings],
     chosen: str = DOCUMENTED, *, sees: Sees = "all", wins: Wins = "",
 ) -> Rule:  # fmt: skip
     return Rule(name, title, measures, threshold, chosen, advice, _of_rank(find), (), sees, wins)

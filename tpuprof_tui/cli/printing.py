@@ -131,38 +131,38 @@ _WIDEST: Final = 60
 _WIDEST_TABLE: Final = 300
 
 
-def print_csv(found: Rows, limit: int | None) -> None:
+def print_csv(rows: Rows, limit: int | None) -> None:
     """Prints a heading and the rows as CSV."""
     from tpuprof_tui.formats.escape import csv_text
 
-    print(",".join(csv_text(name) for name, _ in found.columns))
-    for row in islice(found.rows, limit):
+    print(",".join(csv_text(name) for name, _ in rows.columns))
+    for row in islice(rows.rows, limit):
         print(",".join("" if value is None else csv_text(str(value)) for value in row))
 
 
 def print_json(
-    about: dict[str, Any], found: Rows, limit: int | None, skipped: int, *, counted: bool = True
+    about: dict[str, Any], rows: Rows, limit: int | None, skipped: int, *, counted: bool = True
 ) -> None:  # fmt: skip
     """Prints one JSON object, ``about`` and the rows, which are streamed.
 
     Args:
         about: What comes before the rows.
-        found: The rows.
+        rows: The rows.
         limit: Most rows; None: all.
         skipped: Number of rows before them.
         counted: Whether all further rows are counted; else their number is null if there are any.
     """
     from tpuprof_tui.formats.answers import answer_text
 
-    columns = [{"name": name, "type": kind} for name, kind in found.columns]
+    columns = [{"name": name, "type": kind} for name, kind in rows.columns]
     opening = answer_text({**about, "columns": columns}, indent=None)
     print(f'{opening[:-1]}, "rows": [', end="")
     count = 0
-    for count, row in enumerate(islice(found.rows, limit), 1):
+    for count, row in enumerate(islice(rows.rows, limit), 1):
         # answer_text applies the common rules for NaN, infinity and types unknown to JSON
         text = answer_text({"row": list(row)}, indent=None)
         print(f"{',' if count > 1 else ''}\n{text[text.index('[') : -1]}", end="")
-    more = sum(1 for _ in found.rows)
+    more = sum(1 for _ in rows.rows)
     truncated = "true" if skipped or more else "false"
     print(f'\n], "total_rows": {skipped + count + more if counted or not more else "null"}, "truncated": {truncated}}}')
 

@@ -14,9 +14,9 @@ from ascend_profile import run_of, write_database
 
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.model.mapped_arrays import pickled
-from tpuprof_tui.sources import kept
+from tpuprof_tui.sources import column_cache
 from tpuprof_tui.sources.catalog import open_profile
-from tpuprof_tui.sources.torch.read import several
+from tpuprof_tui.sources.torch.read import parallel_reading
 
 COUNT = 3_000
 SAMPLES = Path(__file__).resolve().parents[2] / "samples"
@@ -24,7 +24,7 @@ SAMPLES = Path(__file__).resolve().parents[2] / "samples"
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.delenv(kept.SWITCH)
+    monkeypatch.delenv(column_cache.SWITCH)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return tmp_path / "cache" / "tpuprof" / "columns"
 
@@ -53,7 +53,7 @@ def test_the_second_answer_is_the_first_without_reading(
     (file,) = folder.iterdir()
     assert file.stat().st_mode & 0o777 == 0o600
     assert folder.stat().st_mode & 0o777 == 0o700
-    monkeypatch.setattr(several, "read_trace", lambda *_, **__: pytest.fail("read again"))
+    monkeypatch.setattr(parallel_reading, "read_trace", lambda *_, **__: pytest.fail("read again"))
     assert answer(trace, capsys) == first
     # arguments are still found in the file
     lane = open_profile(trace).lanes[0]
@@ -79,16 +79,16 @@ def test_timelines_of_databases_are_kept_too(
 def test_other_formats_are_kept_too(
     sample: str, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kept, "_LEAST", 0)
+    monkeypatch.setattr(column_cache, "_LEAST", 0)
 
     def told() -> str:
         assert main(["report", str(SAMPLES / sample), "--json"]) in (0, 1)
         return capsys.readouterr().out
 
     first, loaded = told(), []
-    assert kept.files()
-    load = kept._load
-    monkeypatch.setattr(kept, "_load", lambda place: loaded.append(load(place)) or loaded[-1])
+    assert column_cache.files()
+    load = column_cache._load
+    monkeypatch.setattr(column_cache, "_load", lambda place: loaded.append(load(place)) or loaded[-1])
     assert told() == first
     assert loaded
     # without the text of its arguments a trace is read again
@@ -102,7 +102,7 @@ def test_a_changed_file_is_read_again(trace: Path, capsys: pytest.CaptureFixture
     first = answer(trace, capsys)
     trace.write_text(trace.read_text().replace('"dur": 5', '"dur": 6'))
     assert answer(trace, capsys) != first
-    assert len(kept.files()) == 2
+    assert len(column_cache.files()) == 2
 
 
 @pytest.mark.parametrize("damage", ["cut", "begin", "sizes", "empty"])
@@ -129,26 +129,26 @@ def test_nothing_is_called_that_a_file_names(trace: Path, folder: Path, capsys: 
     (file,) = folder.iterdir()
     done = trace.with_name("done")
     for evil in (Evil(os.mkdir, str(done)), Evil(shutil.rmtree, str(done)), Evil(open_profile, str(done))):
-        kept._store(file, evil)
+        column_cache._store(file, evil)
         assert answer(trace, capsys) == first
     for name in (b"os.system", b"json"):
-        text = b"\x80\x04\x8c\x17tpuprof_tui.sources.kept\x8c" + bytes([len(name)]) + name + b"\x93."
+        text = b"\x80\x04\x8c\x1ftpuprof_tui.sources.column_cache\x8c" + bytes([len(name)]) + name + b"\x93."
         with pytest.raises((pickle.UnpicklingError, ValueError, AttributeError)):
-            kept._Unpickler(__import__("io").BytesIO(text)).load()
+            column_cache._Unpickler(__import__("io").BytesIO(text)).load()
     assert not done.exists()
 
 
 def test_the_least_recently_used_go_first(tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept, "_LEAST", 0)
-    monkeypatch.setattr(kept, "MOST", 3 * 80_000)
+    monkeypatch.setattr(column_cache, "_LEAST", 0)
+    monkeypatch.setattr(column_cache, "MOST", 3 * 80_000)
     for number in range(5):
         file = tmp_path / f"{number}"
         file.write_text("x")
-        kept.read_or_kept([file], lambda: np.zeros(9_000))
+        column_cache.read_or_kept([file], lambda: np.zeros(9_000))
         os.utime(max(folder.iterdir(), key=lambda each: each.stat().st_ctime_ns), ns=(number, number))
-    sizes = [size for _, size in kept.files()]
+    sizes = [size for _, size in column_cache.files()]
     assert len(sizes) == 3
-    assert sum(sizes) <= kept.MOST
+    assert sum(sizes) <= column_cache.MOST
 
 
 def test_a_folder_that_cannot_be_used_changes_nothing(
@@ -167,7 +167,7 @@ def test_users_see_and_remove_what_is_kept(
     assert capsys.readouterr().out.startswith(f"{folder}: 1 file, ")
     assert main(["cache", "--clear"]) == 0
     assert not list(folder.iterdir())
-    monkeypatch.setenv(kept.SWITCH, "off")
+    monkeypatch.setenv(column_cache.SWITCH, "off")
     answer(trace, capsys)
     assert not list(folder.iterdir())
     assert main(["cache"]) == 0

@@ -1,4 +1,4 @@
-"""Navigation in time: typed times and places, marks, ranges, the next instruction of the same name, the next pause."""
+"""Navigation in time: typed times and places, marks, ranges, the next event of the same name, the next pause."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..index.lane_index import event_at
 from .filter_masks import apply_filter, is_filter_cached
 from .filters import compile_filter
 from .session import Ints, Session
-from .state import DisplayState, Place, Scope, Selection
+from .state import DisplayState, Place, Scope, SelectedItem
 from .time_scale import TIME, Measure, base_of, base_of_state, measure_of
 
 Chosen = npt.NDArray[np.bool_]
@@ -87,14 +87,14 @@ def without_mark(state: DisplayState, letter: str) -> DisplayState:
 
 
 def default_span(state: DisplayState, session: Session) -> tuple[int, int]:
-    """The default span to store: the range, else the selected instruction, else the window."""
+    """The default span to store: the range, else the selected event, else the window."""
     if state.range is not None:
         return state.range
     return selected_span(state, session) or (state.start, state.end)
 
 
 def selected_span(state: DisplayState, session: Session) -> tuple[int, int] | None:
-    """Start and end of the selected instruction or pause, at least 1 ns apart; None: no selection, or no times."""
+    """Start and end of the selected event or pause, at least 1 ns apart; None: no selection, or no times."""
     if state.selection.row < 0:
         return state.selection.pause
     start, end = session.span_of(state.selection.lane, state.selection.row)
@@ -113,7 +113,7 @@ def go_to_mark(state: DisplayState, letter: str) -> DisplayState | None:
 
 
 def nearest_start(session: Session, numbers: Ints, time: int) -> int:
-    """The instruction (number) whose start is nearest to a time, the first of equals; requires one. O(numbers)."""
+    """The event (number) whose start is nearest to a time, the first of equals; requires one. O(numbers)."""
     distances = np.empty(len(numbers), np.int64)
     lanes = np.searchsorted(session.offsets, numbers, side="right") - 1
     for number, lane in enumerate(session.profile.lanes):
@@ -153,7 +153,7 @@ def measured_text(state: DisplayState, measure: Measure = TIME) -> str:
 def toggle_range(state: DisplayState, session: Session) -> tuple[DisplayState, str]:
     """Handles the range key: the new state, and a message for the status line.
 
-    It ends a started range at the cursor; else toggles the selected instruction as the range; else starts a range at
+    It ends a started range at the cursor; else toggles the selected event as the range; else starts a range at
     the cursor.
     """
     measure = measure_of(session.profile.device, state.scale)
@@ -179,9 +179,9 @@ def toggle_range(state: DisplayState, session: Session) -> tuple[DisplayState, s
 
 
 def same_name(session: Session, lane_number: int, row: int, steps: int, passes: Chosen | None = None) -> int:
-    """Row of the next (``steps`` 1) or previous (-1) instruction of a lane with the same name as ``row``; -1: none.
+    """Row of the next (``steps`` 1) or previous (-1) event of a lane with the same name as ``row``; -1: none.
 
-    Scans the lane in chunks: O(instructions between the two). ``passes``: mask over the lane's rows of those that pass
+    Scans the lane in chunks: O(events between the two). ``passes``: mask over the lane's rows of those that pass
     the filter; the others are skipped.
     """
     lane = session.profile.lanes[lane_number]
@@ -200,10 +200,10 @@ def same_name(session: Session, lane_number: int, row: int, steps: int, passes: 
 
 
 def select_event(session: Session, state: DisplayState, lane: int, row: int) -> DisplayState:
-    """The state with an instruction selected and visible, and the cursor at its start."""
+    """The state with an event selected and visible, and the cursor at its start."""
     start, end = session.span_of(lane, row)
     moved = state.showing(start, max(end, start + 1)).at(start)
-    return replace(moved, selection=Selection(session.unit_of(lane), lane, row))
+    return replace(moved, selection=SelectedItem(session.unit_of(lane), lane, row))
 
 
 def step_event(session: Session, state: DisplayState, steps: int, lane: int) -> DisplayState:
@@ -227,7 +227,7 @@ def step_event(session: Session, state: DisplayState, steps: int, lane: int) -> 
 # pauses
 
 
-def pause_at(session: Session, selection: Selection, state: DisplayState, time: int) -> tuple[int, int] | None:
+def pause_at(session: Session, selection: SelectedItem, state: DisplayState, time: int) -> tuple[int, int] | None:
     """The pause of the selected lane, else unit, at a time; None: it works then."""
     work, extent = _work(session, selection), (state.full_start, state.full_end)
     number = int(np.searchsorted(work.ends, time, side="right"))
@@ -260,7 +260,7 @@ def next_pause(session: Session, state: DisplayState, steps: int, least: int) ->
     return None
 
 
-def _work(session: Session, selection: Selection) -> Intervals:
+def _work(session: Session, selection: SelectedItem) -> Intervals:
     if selection.lane >= 0:
         return session.indexes[selection.lane].work
     unit = session.indexes.by_unit.get(selection.group)
@@ -275,7 +275,7 @@ def _pauses(work: Intervals, extent: tuple[int, int], low: int, high: int) -> tu
             np.append(ends, extent[1]) if high > len(work) else ends)  # fmt: skip
 
 
-def select_pause(state: DisplayState, selection: Selection, pause: tuple[int, int]) -> DisplayState:
+def select_pause(state: DisplayState, selection: SelectedItem, pause: tuple[int, int]) -> DisplayState:
     """The state with a pause selected and visible, and the cursor at its start."""
     return replace(state.showing(*pause).at(pause[0]), selection=replace(selection, row=-1, pause=pause))
 
@@ -283,7 +283,7 @@ def select_pause(state: DisplayState, selection: Selection, pause: tuple[int, in
 def at_place(session: Session, state: DisplayState, place: Place) -> DisplayState:
     """The state that shows a place; UsageError if the profile has no such place."""
     profile = session.profile
-    scope = scope_named(profile, place.core, place.group)
+    scope = scope_named(profile, place.unit_number, place.group)
     if place.filter:
         compile_filter(place.filter, profile)
         state = replace(state, filter=place.filter)
@@ -306,9 +306,9 @@ def place_of(session: Session, state: DisplayState, times: tuple[int, int] | Non
     """The place that a state shows; ``times``: the range that its figures are of, None: the whole."""
     profile, scope = session.profile, state.scope
     group = scope.group
-    core = profile.groups[group].number if group >= 0 and group in profile.units else -1
-    core = core if [profile.groups[unit].number for unit in profile.units].count(core) == 1 else -1
-    named = "" if group < 0 or core >= 0 else "/".join(profile.groups.path(group))
+    number = profile.groups[group].number if group >= 0 and group in profile.units else -1
+    number = number if [profile.groups[unit].number for unit in profile.units].count(number) == 1 else -1
+    named = "" if group < 0 or number >= 0 else "/".join(profile.groups.path(group))
     if scope.lane >= 0:
         named = _lane_path(profile, profile.lanes[scope.lane])
     shown = "" if times is None else range_text(*times)
@@ -318,7 +318,7 @@ def place_of(session: Session, state: DisplayState, times: tuple[int, int] | Non
         title = profile.title_of(lane)
         alone = [profile.title_of(each) for each in profile.lanes].count(title) == 1
         select = f"{title if alone else state.selection.lane}:{state.selection.row}"
-    return Place(shown, core if core >= 0 else None, named, state.filter, select, view)
+    return Place(shown, number if number >= 0 else None, named, state.filter, select, view)
 
 
 def place_words(path: str, place: Place, notes: str = "", against: str = "") -> str:
@@ -334,27 +334,27 @@ def report_words(path: str, place: Place) -> str:
 
 def _command(words: list[str], place: Place, *more: tuple[str, str]) -> str:
     for flag, value in (
-        ("--range", place.range), ("--core", "" if place.core is None else str(place.core)), ("--group", place.group),
-        ("--filter", place.filter), *more,
+        ("--range", place.range), ("--core", "" if place.unit_number is None else str(place.unit_number)),
+        ("--group", place.group), ("--filter", place.filter), *more,
     ):  # fmt: skip
         words += [flag, value] if value and not value.startswith("-") else [f"{flag}={value}"] if value else []
     return shlex.join(words)
 
 
-def scope_named(profile: Profile, core: int | None, group: str | None) -> Scope:
+def scope_named(profile: Profile, unit_number: int | None, group: str | None) -> Scope:
     """The scope of a unit's number, or of a group's or lane's name, else of all.
 
     Raises:
         UsageError: There is none, or there are several.
     """
     groups = profile.groups
-    if core is not None:
-        word, found = profile.vocabulary.unit.one, [unit for unit in groups.units if groups[unit].number == core]
+    if unit_number is not None:
+        word, found = profile.vocabulary.unit.one, [unit for unit in groups.units if groups[unit].number == unit_number]
         if not found:
             known = ", ".join(map(str, groups.numbers)) or "none"
-            raise UsageError(f"The capture has no {word} {core}.", f"There are: {known}.")
+            raise UsageError(f"The capture has no {word} {unit_number}.", f"There are: {known}.")
         if len(found) > 1:
-            raise UsageError(f"There are {len(found)} recordings of {word} {core}.",
+            raise UsageError(f"There are {len(found)} recordings of {word} {unit_number}.",
                              f"Name one with --group: {', '.join(_path(groups, each) for each in found)}.")  # fmt: skip
         return Scope(found[0])
     if not group:

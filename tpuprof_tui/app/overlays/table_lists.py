@@ -21,15 +21,7 @@ from tpuprof_tui.analysis.selecting.state import DisplayState
 from tpuprof_tui.analysis.totals.grouping import GroupTable, group_table, groupings
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.text import fit, fit_apart, shared_beginnings
-from tpuprof_tui.formats.units import (
-    MISSING,
-    TimeUnit,
-    bytes_text,
-    column_unit,
-    percent_text,
-    plural,
-    signed,
-)
+from tpuprof_tui.formats.units import MISSING, TimeUnit, bytes_text, column_unit, percent_text, plural, signed
 from tpuprof_tui.model import INT_MISSING, Column, is_missing
 
 from ..drawing.glyphs import Glyphs, bar
@@ -147,7 +139,7 @@ class GroupList(LinesView):
         self.base = _state_of_base(session, state)
         self.sort = "delta" if self.base is not None else "total" if work_only else "count"
         self.down = True
-        self._background = Background(self, "groups", small=session.profile.instructions <= AT_ONCE)
+        self._background = Background(self, "groups", small=session.profile.event_count <= AT_ONCE)
         self.table: GroupTable | None = None
         self.order: Ints = np.zeros(0, np.int64)
 

@@ -32,7 +32,7 @@ _EARLY_NS: Final = 100_000
 _LONGEST_NS: Final = 30 * 86_400 * 10**9
 
 
-class Recording(Struct, frozen=True):
+class RecordingTimes(Struct, frozen=True):
     """When a file was recorded."""
 
     #: low, high: First start and last end, ns of the file's clock.
@@ -46,7 +46,7 @@ class Recording(Struct, frozen=True):
         return Judgement(self.low, self.high).near(times)
 
 
-def believable(trace: Trace, whole: Recording | None = None) -> tuple[Trace, Recording]:
+def without_implausible(trace: Trace, whole: RecordingTimes | None = None) -> tuple[Trace, RecordingTimes]:
     """The trace without what cannot be of its recording, and when that was.
 
     Args:
@@ -66,7 +66,7 @@ def believable(trace: Trace, whole: Recording | None = None) -> tuple[Trace, Rec
     found = replace(found, far=far)
     times = [trace.memory["time"], *(each.times for each in trace.counters)]
     far_instants = sum(int((~found.near(each)).sum()) for each in times) if len(trace) or whole is not None else 0
-    recording = Recording(zero + found.low, zero + found.high,
+    recording = RecordingTimes(zero + found.low, zero + found.high,
                           {clocks[clock]: shift for clock, shift in found.moved.items()}, len(far))  # fmt: skip
     elsewhere = 0 if whole is None else max(whole.far - len(far), 0)
     told = (*found.problems(trace.path.name, lambda clock: f"GPU {clocks[clock]}"),

@@ -6,15 +6,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
-from tpuprof_tui.analysis.query import query_of
+from tpuprof_tui.analysis.query import Query, query_of
 from tpuprof_tui.analysis.selecting.session import Session
+from tpuprof_tui.export.selection import of_units
 from tpuprof_tui.model import (
     INT_MISSING,
     Activity,
@@ -355,3 +356,11 @@ def small_profile(mode: int = 1, *, event_count: int = 600, seed: int = 0) -> Pr
     )  # fmt: skip
     return make_profile(profile.lanes, strings=profile.strings, mode=mode, cores=range(3), scopes=profile.scopes,
                         problems=problems)  # fmt: skip
+
+
+def selected_query(profile: Profile, units: Iterable[int] | None = None, start: int | None = None,
+                   end: int | None = None, filter: str = "") -> Query:  # fmt: skip  # noqa: A002
+    """The query of units (ids; None: all), from a time to another (ns; None: no bound), of a filter."""
+    window = profile.start_ns if start is None else start, profile.end_ns if end is None else end
+    query = query_of(profile, range=window, filter=filter)
+    return query if units is None else of_units(query, units)

@@ -19,13 +19,12 @@ from typing import Any
 
 import pytest
 from command_line import without_powers
-from profiles import small_profile
+from profiles import selected_query, small_profile
 
 from tpuprof_tui.analysis.query import query_of
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.export import job
 from tpuprof_tui.export.job import OWN_LIST, Job, run_export
-from tpuprof_tui.export.selection import export_query
 from tpuprof_tui.formats import files
 from tpuprof_tui.formats.files import WriteError, whole_file
 from tpuprof_tui.sources.sophgo.files import field_texts as registers_text
@@ -388,7 +387,7 @@ def test_what_an_ended_run_wrote_is_removed_by_the_next(tmp_path, monkeypatch):
     assert len(left) >= 2
     monkeypatch.undo()
     (tmp_path / "tiuRegInfo_99.txt").write_text("somebody else's")
-    run_export(Job(tmp_path, frozenset({"regs"}), export_query(profile, units=frozenset({1}))))
+    run_export(Job(tmp_path, frozenset({"regs"}), selected_query(profile, units=frozenset({1}))))
     names = {path.name for path in tmp_path.glob("*RegInfo*")}
     assert "tiuRegInfo_0.txt" in left - names
     assert {"tiuRegInfo_1.txt", "tiuRegInfo_99.txt"} <= names

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from profiles import Texts, make_lane, make_profile
+from profiles import Texts, make_lane, make_profile, selected_query
 
 from tpuprof_tui import open_profile
 from tpuprof_tui.analysis.query import query_of
@@ -15,7 +15,6 @@ from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.analysis.totals import call_stacks as trees
 from tpuprof_tui.analysis.totals.call_stacks import call_tree
 from tpuprof_tui.export.job import Job, run_export
-from tpuprof_tui.export.selection import export_query
 from tpuprof_tui.views.answer import Table
 from tpuprof_tui.views.registry import ask
 
@@ -139,8 +138,8 @@ def test_collapsed_stacks_have_a_line_for_each_path_whatever_names_hold(tmp_path
     written = run_export(Job(tmp_path, frozenset(("collapsed",)), query_of(profile)))[0].path
     assert written.name == "calltree.collapsedstack.txt"
     assert written.read_text().splitlines() == ["Core 0;k,1;a\\x0ab 7 100", "Core 0;-;c 50"]
-    keep = {"filter_text": "name=c"}
-    run_export(Job(tmp_path, frozenset(("collapsed",)), export_query(profile, **keep)))
+    keep = {"filter": "name=c"}
+    run_export(Job(tmp_path, frozenset(("collapsed",)), selected_query(profile, **keep)))
     assert written.read_text().splitlines() == ["Core 0;-;c 50"]
 
 

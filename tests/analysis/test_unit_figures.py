@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from msgspec.structs import replace
-from profiles import make_lane, make_profile, session_of
+from profiles import make_lane, make_profile, selected_query, session_of
 from work_rows import top
 
 from tpuprof_tui.analysis.derived_columns import with_exposed
@@ -17,7 +17,7 @@ from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState, Scope
 from tpuprof_tui.analysis.totals.chart_data import ChartData, chart_data
 from tpuprof_tui.analysis.totals.figures import bytes_between, unit_figures
-from tpuprof_tui.export.selection import export_query, rows_by_lane
+from tpuprof_tui.export.selection import rows_by_lane
 from tpuprof_tui.model import INT_MISSING, Activity, Group, Groups, Lane, Profile, Role, Strings
 from tpuprof_tui.model.lane import row_numbers
 from tpuprof_tui.views.generic_rules import top_events
@@ -190,7 +190,7 @@ def test_computing_is_no_slow_transfer():
     [(1, [[0, 1, 2], [0, 1], [], [0], [0]]), (5, [[], [], [0], [1], [0]])],
 )
 def test_an_export_of_some_units_has_what_they_submitted(unit, expected):
-    query = export_query(ranks(), (unit,))
+    query = selected_query(ranks(), (unit,))
     # what nobody is known to have submitted is nobody's, as in reports; the host that submits to the rank's units is
     # theirs, and lanes that do not record it are everybody's
     assert [row_numbers(rows).tolist() for rows in rows_by_lane(query)] == expected

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 
 import numpy as np
 import pytest
-from profiles import big_profile, make_lane, make_profile, session_of, small_profile
+from profiles import big_profile, make_lane, make_profile, selected_query, session_of, small_profile
 from screen import explorer, frame, opened, press, settled
 
 from tpuprof_tui.analysis.query import Query, query_of
 from tpuprof_tui.analysis.selecting.state import DisplayState, Scope
 from tpuprof_tui.app.panes.summary.page import SummaryAnswers
-from tpuprof_tui.export.selection import export_query, selected_profile
+from tpuprof_tui.export.selection import selected_profile
 from tpuprof_tui.model.vocabulary import DETAIL
 from tpuprof_tui.sources.sophgo.files.summary_table import COLUMNS, summary_rows
 from tpuprof_tui.sources.sophgo.views.published_summary import published
@@ -61,7 +61,7 @@ def test_a_window_has_the_rows_of_an_export_of_that_range(profile, session, core
     state = state.windowed(state.start + state.span // 3, state.span // 5)
     cores = None if core < 0 else frozenset({core})
     window = state.start, state.end
-    wanted = expected(selected_profile(export_query(profile, cores, *window)))
+    wanted = expected(selected_profile(selected_query(profile, cores, *window)))
     assert wanted
     found = rows_of(Query(session, Scope(core), window))
     # the total time is that of the window, not of what is left of the capture

@@ -9,11 +9,11 @@ import pytest
 from kept import SAMPLES
 from kept_traces import unpacked_trace
 from msgspec.structs import replace
+from profiles import selected_query
 from trace_reading import TraceReader
 
 from tpuprof_tui import open_profile
 from tpuprof_tui.export.job import Job, run_export
-from tpuprof_tui.export.selection import export_query
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +23,7 @@ def profile(tmp_path_factory):
 
 
 def read_back(profile, folder, **selection):
-    (written,) = run_export(Job(folder, frozenset(("pftrace",)), export_query(profile, **selection)))
+    (written,) = run_export(Job(folder, frozenset(("pftrace",)), selected_query(profile, **selection)))
     return TraceReader(written.path.read_bytes())
 
 
@@ -55,7 +55,7 @@ def test_all_events_links_and_samples_are_in_the_trace(profile, tmp_path):
 
 
 def test_a_selection_writes_its_events_and_the_links_between_them(profile, tmp_path):
-    trace = read_back(profile, tmp_path, filter_text="type=kernel")
+    trace = read_back(profile, tmp_path, filter="type=kernel")
     slices = [each for track in trace.tracks.values() for each in track.slices]
     assert len(slices) == 60
     assert not any(each.flows or each.ending_flows for each in slices)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
+from profiles import selected_query
 
 from tests.profiles import make_profile, small_profile
 from tpuprof_tui.analysis.query import query_of
@@ -17,13 +18,12 @@ from tpuprof_tui.cli.main import build_parser, main
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.export.job import OWN_LIST, Job, parse_cores, parse_kinds, run_export
 from tpuprof_tui.export.outputs import keys_of, outputs_of
-from tpuprof_tui.export.selection import export_query
 from tpuprof_tui.formats.files import WriteError, whole_file
 from tpuprof_tui.sources.sophgo.vocabulary import VOCABULARY
 
 
 def run(folder: Path, *kinds: str, document_units=None, **selection) -> list[str]:
-    query = export_query(small_profile(1), **selection)
+    query = selected_query(small_profile(1), **selection)
     written = run_export(Job(folder, frozenset(kinds), query, document_units))
     assert all(file.size == file.path.stat().st_size > 0 for file in written)
     return sorted(str(file.path.relative_to(folder)) for file in written)
@@ -202,7 +202,8 @@ def test_without_instructions_there_is_no_summary_and_an_old_one_goes(tmp_path: 
 
 def test_lists_of_cores() -> None:
     assert parse_cores("0,3", make_profile([], cores=range(4))) == {0, 3}
-    assert parse_cores("1-9", make_profile([], cores=(0, 1, 4))) == {1, 4}
+    # core 4 is the third unit
+    assert parse_cores("1-9", make_profile([], cores=(0, 1, 4))) == {1, 2}
     for text in ("7", "x", "0-", "", "99999999999", "5-9", "0,8-9"):
         with pytest.raises(UsageError):
             parse_cores(text, make_profile([], cores=range(2)))

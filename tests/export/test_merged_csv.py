@@ -8,12 +8,11 @@ from converter import converted, needs_converter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kept import unpacked
-from profiles import Texts, make_lane, make_profile, small_profile
+from profiles import Texts, make_lane, make_profile, selected_query, small_profile
 from workbook_reading import expected, stream_order
 
 from tpuprof_tui import open_profile
 from tpuprof_tui.analysis.query import query_of
-from tpuprof_tui.export.selection import export_query
 from tpuprof_tui.sources.sophgo.files import field_texts as merged_csv
 from tpuprof_tui.sources.sophgo.files.field_texts import write_merged_csv
 from tpuprof_tui.sources.sophgo.files.lane_rows import DMA_COLUMNS, TIU_COLUMNS
@@ -21,7 +20,7 @@ from tpuprof_tui.sources.sophgo.files.lane_rows import DMA_COLUMNS, TIU_COLUMNS
 
 def written(profile, folder, **selection):
     path = folder / "list.csv"
-    count = write_merged_csv(export_query(profile, **selection), path)
+    count = write_merged_csv(selected_query(profile, **selection), path)
     with open(path, newline="", encoding="utf-8") as stream:
         rows = list(csv.reader(stream))
     assert count == len(rows) - 1

@@ -279,7 +279,7 @@ def test_a_range_keeps_what_intersects_it():
 
 def test_a_filter_keeps_what_passes():
     profile = small_profile(1)
-    tracks = written(profile, filter_text="role=work")
+    tracks = written(profile, filter="role=work")
     lane = profile.lane("GDMA", 0)
     assert len(tracks["Core 0/GDMA"].slices) == int((lane["role"] == Role.WORK).sum()) < len(lane)
 

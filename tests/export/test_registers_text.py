@@ -7,12 +7,11 @@ import numpy as np
 import pytest
 from converter import converted, needs_converter
 from kept import kept_profile, unpacked
-from profiles import Texts, make_lane, make_profile, small_profile
+from profiles import Texts, make_lane, make_profile, selected_query, small_profile
 from workbook_reading import known, register_values, stream_order
 
 from tpuprof_tui import open_profile
 from tpuprof_tui.analysis.query import query_of
-from tpuprof_tui.export.selection import export_query
 from tpuprof_tui.formats.files import WriteError
 from tpuprof_tui.model import INT_MISSING, Device, Role
 from tpuprof_tui.sources.sophgo.files import field_texts as registers_text
@@ -103,7 +102,7 @@ def test_files_are_those_with_instructions(tmp_path):
     write_registers_text(query_of(profile), tmp_path)
     assert set(os.listdir(tmp_path)) == wanted
     # no core is known to have submitted the commands of its ports
-    assert list(register_files(export_query(profile, units=frozenset({1})))) == [
+    assert list(register_files(selected_query(profile, units=frozenset({1})))) == [
         "tiuRegInfo_1.txt",
         "tdmaRegInfo_1.txt",
     ]
@@ -114,8 +113,8 @@ def test_what_is_chosen_is_what_is_written(tmp_path):
     profile = small_profile(1)
     middle = (profile.start_ns + profile.end_ns) // 2
     selection = {"units": frozenset({0}), "end": middle}
-    count = write_registers_text(export_query(profile, **selection), tmp_path)
-    assert sorted(os.listdir(tmp_path)) == sorted(register_files(export_query(profile, **selection)))
+    count = write_registers_text(selected_query(profile, **selection), tmp_path)
+    assert sorted(os.listdir(tmp_path)) == sorted(register_files(selected_query(profile, **selection)))
     lane = profile.lane("TIU", 0)
     _, blocks = blocks_of(tmp_path / "tiuRegInfo_0.txt")
     rows = [row for row in stream_order(lane) if lane["start"][row] < middle]

@@ -7,14 +7,14 @@ from functools import cache
 import openpyxl
 import pytest
 from kept import SAMPLES
-from profiles import big_profile
+from profiles import big_profile, selected_query
 from web_reading import page_of
 
 from tpuprof_tui import open_profile
 from tpuprof_tui.analysis.query import query_of
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.export.job import Job, run_export
-from tpuprof_tui.export.selection import export_query, rows_by_lane, selected_profile
+from tpuprof_tui.export.selection import rows_by_lane, selected_profile
 from tpuprof_tui.formats.xlsx import book as book_module
 from tpuprof_tui.model.lane import row_count
 from tpuprof_tui.views import as_sheet
@@ -32,8 +32,8 @@ def selections(profile):
     unit = profile.units[1]
     return {
         "range": ({"start": middle}, {"range": (middle, profile.end_ns)}),
-        "filter": ({"filter_text": longest}, {"filter": longest}),
-        "step": ({"filter_text": "step=1"}, {"step": 1}),
+        "filter": ({"filter": longest}, {"filter": longest}),
+        "step": ({"filter": "step=1"}, {"step": 1}),
         "unit": ({"units": frozenset((unit,))}, {"scope": Scope(profile.groups.top(unit))}),
     }
 
@@ -61,7 +61,7 @@ def rows_of(table):
 def test_a_workbook_of_a_selection_holds_its_kernels_alone(name, which, tmp_path):
     profile = open_profile(SAMPLES / name)
     selection, fields = selections(profile)[which]
-    (written,) = run_export(Job(tmp_path, frozenset(("xlsx",)), export_query(profile, **selection)))
+    (written,) = run_export(Job(tmp_path, frozenset(("xlsx",)), selected_query(profile, **selection)))
     book = openpyxl.load_workbook(written.path)
     (sheet,) = (each for each in book if each.title in ("By name", "Kernels, by name"))
     header, *rows = sheet.iter_rows(values_only=True)
@@ -77,7 +77,7 @@ def test_a_workbook_of_a_selection_holds_its_kernels_alone(name, which, tmp_path
 def test_views_in_the_workbook_of_a_capture_are_those_of_the_selection(which, tmp_path):
     profile = open_profile(SAMPLES / "aksv_cdma")
     selection, fields = selections(profile)[which]
-    run_export(Job(tmp_path, frozenset(("xlsx",)), export_query(profile, **selection)))
+    run_export(Job(tmp_path, frozenset(("xlsx",)), selected_query(profile, **selection)))
     header, *rows = openpyxl.load_workbook(tmp_path / "PerfDoc/PerfAI_output.xlsx")["Cores"].iter_rows(values_only=True)
     table = ask(profile, "units", **fields).table("units")
     for title, key in (("Busy (us)", "busy_us"), ("Idle (us)", "idle_us"), ("Overlap (us)", "overlap_us")):
@@ -90,7 +90,7 @@ def test_views_in_the_workbook_of_a_capture_are_those_of_the_selection(which, tm
 def test_a_page_of_a_selection_holds_its_figures_alone(name, which, tmp_path):
     profile = open_profile(SAMPLES / name)
     selection, fields = selections(profile)[which]
-    page = page_of(export_query(profile, **selection), tmp_path)
+    page = page_of(selected_query(profile, **selection), tmp_path)
     query = query_of(profile, **fields)
     for view in ("kernels", "units"):
         found = answer(view_of(profile.vocabulary, view), query)
@@ -108,8 +108,8 @@ def test_files_of_a_selection_say_which_one_they_hold(name, tmp_path):
     profile = open_profile(SAMPLES / name)
     unit, hostile = profile.units[1], '=HYPERLINK("http://x")</script><b>\u202e'
     expression = f'step=0 !"{hostile}"'.replace('("http://x")', "")
-    selection = {"units": frozenset((unit,)), "start": 1000, "filter_text": expression}
-    job = Job(tmp_path, frozenset(("xlsx", "web")), export_query(profile, **selection))
+    selection = {"units": frozenset((unit,)), "start": 1000, "filter": expression}
+    job = Job(tmp_path, frozenset(("xlsx", "web")), selected_query(profile, **selection))
     (book,) = (each.path for each in run_export(job) if each.path.suffix == ".xlsx")
     cells = [list(row) for row in openpyxl.load_workbook(book)["Overview"].iter_rows(min_row=2, max_row=5)]
     assert {row[0].value for row in cells} == {"Selection"}
@@ -121,7 +121,7 @@ def test_files_of_a_selection_say_which_one_they_hold(name, tmp_path):
         "Step": "0",
         "Filter": '!"=HYPERLINK</script><b>\\u202e"',
     }
-    page = page_of(export_query(profile, **selection), tmp_path)
+    page = page_of(selected_query(profile, **selection), tmp_path)
     assert page.record["selection"] == "; ".join(f"{title} {value}" for title, value in shown.items())
     assert "<b>" not in page.text
     assert page_of(query_of(profile), tmp_path).record["selection"] == ""
@@ -129,9 +129,9 @@ def test_files_of_a_selection_say_which_one_they_hold(name, tmp_path):
 
 def test_a_redacted_page_of_a_filter_does_not_repeat_what_is_redacted(tmp_path):
     profile = open_profile(SAMPLES / "torch_cuda_synthetic")
-    selection = {"filter_text": f'"{profile.name}" | dur>0'}
-    assert profile.name in page_of(export_query(profile, **selection), tmp_path).record["selection"]
-    said = page_of(export_query(redacted(profile), **selection), tmp_path).record["selection"]
+    selection = {"filter": f'"{profile.name}" | dur>0'}
+    assert profile.name in page_of(selected_query(profile, **selection), tmp_path).record["selection"]
+    said = page_of(selected_query(redacted(profile), **selection), tmp_path).record["selection"]
     assert said.startswith("Filter ")
     assert said.endswith(" | dur>0")
     assert profile.name not in said
@@ -139,8 +139,8 @@ def test_a_redacted_page_of_a_filter_does_not_repeat_what_is_redacted(tmp_path):
 
 def test_a_filter_like_a_formula_is_a_text_in_the_sheet(tmp_path):
     profile = open_profile(SAMPLES / "torch_cuda_synthetic")
-    selection = {"filter_text": "=1+1"}
-    (written,) = run_export(Job(tmp_path, frozenset(("xlsx",)), export_query(profile, **selection)))
+    selection = {"filter": "=1+1"}
+    (written,) = run_export(Job(tmp_path, frozenset(("xlsx",)), selected_query(profile, **selection)))
     cell = openpyxl.load_workbook(written.path)["Overview"]["D2"]
     assert (cell.value, cell.data_type, cell.quotePrefix) == ("=1+1", "s", True)
 
@@ -148,12 +148,12 @@ def test_a_filter_like_a_formula_is_a_text_in_the_sheet(tmp_path):
 def test_some_of_several_units_are_those_of_the_page(tmp_path):
     profile = big_profile(600, cores=3, ports=2, mode=2)
     chosen = frozenset((profile.units[0], profile.units[2]))
-    page = page_of(export_query(profile, units=chosen), tmp_path)
+    page = page_of(selected_query(profile, units=chosen), tmp_path)
     assert [each["core"] for each in page.record["figures"]] == [0, 2]
-    query = export_query(profile, units=chosen, filter_text="step=1 dur>1us")
+    query = selected_query(profile, units=chosen, filter="step=1 dur>1us")
     assert query.step == 1
     assert query.condition == "(core=0 | core=2) (dur>1us)"
-    found = answer(view_of(profile.vocabulary, "operations"), export_query(profile, units=chosen))
+    found = answer(view_of(profile.vocabulary, "operations"), selected_query(profile, units=chosen))
     expected = ask(profile, "operations", filter="core=0 | core=2")
     assert rows_of(found.tables[0]) == rows_of(expected.tables[0])
 
@@ -162,13 +162,13 @@ def test_a_rank_without_communication_has_none_rather_than_0_as_in_the_report(tm
     profile = open_profile(SAMPLES / "ascend_synthetic")
     length = profile.end_ns - profile.start_ns
     selection = {"start": profile.start_ns + length * 3 // 10, "end": profile.start_ns + length * 4 // 10}
-    query = export_query(profile, **selection)
+    query = selected_query(profile, **selection)
     reported = [answer(view_of(profile.vocabulary, "units"), of_worker(query, worker)).table("units")
                 for worker in workers_of(profile)]  # fmt: skip
     for key in ("communication_us", "exposed_communication_us"):
         expected = [table.column(key)[0] if table.column_index(key) >= 0 else None for table in reported]
         assert expected == [150_500, None]
-        page = page_of(export_query(profile, **selection), tmp_path)
+        page = page_of(selected_query(profile, **selection), tmp_path)
         (units,) = (view["tables"][0] for view in page.record["views"] if view["id"] == "units")
         assert next(column["values"] for column in units["columns"] if column["key"] == key) == expected
     assert [each["exposed_communication"] for each in page.record["figures"]] == [150_500, None]
@@ -179,7 +179,7 @@ def test_a_rank_without_communication_has_none_rather_than_0_as_in_the_report(tm
 def test_waits_of_some_of_several_units_are_those_of_the_report(name, view):
     profile = open_profile(SAMPLES / name)
     chosen = frozenset((profile.units[1], profile.units[3]))
-    query = export_query(profile, units=chosen)
+    query = selected_query(profile, units=chosen)
     found, expected = answer(view_of(profile.vocabulary, view), query), ask(profile, view, filter="core=1|core=3")
     assert [rows_of(table) for table in found.tables] == [rows_of(table) for table in expected.tables]
     assert [fact.value for fact in found.facts] == [fact.value for fact in expected.facts]
@@ -191,7 +191,7 @@ def test_waits_of_some_of_several_units_are_those_of_the_report(name, view):
 
 def test_files_of_a_rank_s_unit_have_the_calls_of_its_own_host():
     profile = open_profile(SAMPLES / "torch_cuda_synthetic")
-    query = export_query(profile, profile.units[1:])
+    query = selected_query(profile, profile.units[1:])
     ranks = {profile.groups.top(profile.lanes[number].group)
              for number, rows in enumerate(rows_by_lane(query)) if row_count(rows)}  # fmt: skip
     assert ranks == {profile.groups.top(profile.units[1])}
@@ -267,8 +267,8 @@ def test_all_files_of_a_range_have_one_total_and_the_rows_that_reports_count(tmp
     length = profile.end_ns - profile.start_ns
     start, end = profile.start_ns + length // 4, profile.start_ns + length * 3 // 5
     selection, query = {"start": start, "end": end}, query_of(profile, range=(start, end))
-    run_export(Job(tmp_path, frozenset(("xlsx", "summary")), export_query(profile, **selection)))
-    page = page_of(export_query(profile, **selection), tmp_path).record
+    run_export(Job(tmp_path, frozenset(("xlsx", "summary")), selected_query(profile, **selection)))
+    page = page_of(selected_query(profile, **selection), tmp_path).record
     total = end - start
     assert ask(profile, "overview", range=(start, end)).figure("total_us") == total
     assert set(ask(profile, "published", range=(start, end)).table("published").column("total_us")) == {total}
@@ -289,12 +289,12 @@ def test_all_files_of_a_range_have_one_total_and_the_rows_that_reports_count(tmp
 def test_a_workbook_of_some_cores_lists_no_others(tmp_path):
     profile = open_profile(SAMPLES / "aksv_cdma")
     units = frozenset(profile.units[:2])
-    run_export(Job(tmp_path, frozenset(("xlsx",)), export_query(profile, units=units)))
+    run_export(Job(tmp_path, frozenset(("xlsx",)), selected_query(profile, units=units)))
     sheet = openpyxl.load_workbook(tmp_path / "PerfDoc/PerfAI_output.xlsx")["Engines"]
     header, *rows = sheet.iter_rows(values_only=True)
     titles = {profile.groups.title(unit) for unit in profile.units} - {profile.groups.title(unit) for unit in units}
     assert rows
     assert not [row for row in rows if any(str(row[0]).startswith(title) for title in titles)]
     # what the ports count is what these cores submitted, in rows and in figures
-    total = sum(map(row_count, rows_by_lane(export_query(profile, units))))
+    total = sum(map(row_count, rows_by_lane(selected_query(profile, units))))
     assert sum(row[header.index("Count")] for row in rows) == total

@@ -11,12 +11,11 @@ from capture_writer.capture import write_capture
 from capture_writer.kinds import KINDS
 from kept import DATA, HOST_TRACE, SAMPLES, kept_profile
 from msgspec.structs import replace
-from profiles import Texts, make_lane, make_profile, session_of, small_profile
+from profiles import Texts, make_lane, make_profile, selected_query, session_of, small_profile
 
 from tpuprof_tui import open_profile
 from tpuprof_tui.analysis.query import Query, query_of
 from tpuprof_tui.export.job import Job
-from tpuprof_tui.export.selection import export_query
 from tpuprof_tui.formats.files import WriteError
 from tpuprof_tui.model import INT_MISSING, Role, Strings, is_missing
 from tpuprof_tui.sources.sophgo.files.summary_table import summary_record
@@ -245,7 +244,7 @@ def test_the_host_does_not_count(tmp_path):
 
 def test_a_selection_counts_alone_and_is_named():
     profile = small_profile(1)
-    text = summary_text(export_query(profile, units=frozenset((1,))))
+    text = summary_text(selected_query(profile, units=frozenset((1,))))
     assert [row["CoreId"] for row in dictionaries(text, "Summary")] == ["1", "Overall"]
     chosen = int(re.search(r"Of (\d+) instructions (\d+) were chosen", text)[2])
     rows = dictionaries(text, "Engines")
@@ -258,7 +257,7 @@ def test_a_range_narrows_the_window():
     profile = small_profile(1)
     middle = (profile.start_ns + profile.end_ns) // 2
     whole = dictionaries(summary_text(query_of(profile)), "Summary")[0]
-    half = dictionaries(summary_text(export_query(profile, end=middle)), "Summary")[0]
+    half = dictionaries(summary_text(selected_query(profile, end=middle)), "Summary")[0]
     assert float(half["totalTime(us)"]) < float(whole["totalTime(us)"])
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from profiles import Texts, big_profile, make_lane, make_profile, small_profile
+from profiles import Texts, big_profile, make_lane, make_profile, selected_query, small_profile
 
 from tpuprof_tui.analysis.index.ordering import lane_values
 from tpuprof_tui.analysis.query import query_of
@@ -22,7 +22,6 @@ from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.export import table
-from tpuprof_tui.export.selection import export_query
 from tpuprof_tui.export.table import (
     SHARE,
     Sort,
@@ -145,7 +144,7 @@ def test_without_pyarrow_parquet_is_one_sentence(monkeypatch):
 
 
 def test_shares_add_up_to_all():
-    rows = table_rows(export_query(small_profile(), start=1000, end=9000))
+    rows = table_rows(selected_query(small_profile(), start=1000, end=9000))
     shares = [float(row["share"].rstrip("%")) for row in cells(rows, parse_columns("name,share", VOCABULARY))]
     assert sum(shares) == pytest.approx(100, abs=0.0005 * len(shares))
 
@@ -181,15 +180,15 @@ def test_orders():
 
 def test_a_range_has_what_runs_or_starts_in_it():
     lane = make_lane(starts=[0, 10, 20, 20, 30], ends=[10, 20, 20, 25, 35])
-    rows = table_rows(export_query(make_profile([lane]), start=10, end=20))
+    rows = table_rows(selected_query(make_profile([lane]), start=10, end=20))
     assert rows.numbers.tolist() == [1]
-    rows = table_rows(export_query(make_profile([lane]), start=20, end=30))
+    rows = table_rows(selected_query(make_profile([lane]), start=20, end=30))
     assert rows.numbers.tolist() == [2, 3]
 
 
 def test_what_starts_at_the_very_end_is_in_a_range_up_to_it_as_in_figures():
     profile = make_profile([make_lane(starts=[0, 10, 20], ends=[10, 20, 20])])
-    query = export_query(profile, start=10)
+    query = selected_query(profile, start=10)
     assert query.range == (10, 20)
     assert table_rows(query).numbers.tolist() == [1, 2] == query.events(("row",))["row"].tolist()
 

@@ -7,14 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from msgspec.structs import replace
-from profiles import Texts, big_profile, make_lane, make_profile, small_profile
+from profiles import Texts, big_profile, make_lane, make_profile, selected_query, small_profile
 from web_reading import page_of
 
 from tpuprof_tui import open_profile
 from tpuprof_tui.analysis.index.lane_index import build_index
 from tpuprof_tui.analysis.query import query_of
 from tpuprof_tui.analysis.totals.figures import lane_figures
-from tpuprof_tui.export.selection import export_query
 from tpuprof_tui.export.web.lanes import ChosenLane, cut_time
 from tpuprof_tui.export.web.page import write_web
 from tpuprof_tui.formats.files import WriteError
@@ -129,7 +128,7 @@ def test_all_that_fits_is_written():
 
 def test_a_selection_leaves_the_rest_out(tmp_path):
     profile = small_profile(1)
-    page = page_of(export_query(profile, units=frozenset((1,)), start=2000, end=20_000), tmp_path)
+    page = page_of(selected_query(profile, units=frozenset((1,)), start=2000, end=20_000), tmp_path)
     assert page.record["selection"] == "Core 1; Range 2,000 ns to 20,000 ns"
     assert {lane["core"] for lane in page.record["lanes"]} <= {1, -1}
     lane = profile.lane("GDMA", 1)
@@ -141,7 +140,7 @@ def test_a_selection_leaves_the_rest_out(tmp_path):
 
 def test_a_filter_leaves_the_rest_out(tmp_path):
     profile = small_profile(1)
-    page = page_of(export_query(profile, filter_text="role=wait"), tmp_path)
+    page = page_of(selected_query(profile, filter="role=wait"), tmp_path)
     assert all(lane["busy"] == 0 for lane in page.record["lanes"])
     assert page.record["total"] == sum((lane["role"] == Role.WAIT).sum() for lane in profile.lanes) > 0
 

@@ -448,7 +448,7 @@ def test_a_single_event_of_no_duration_lasts_0_ns(browser, tmp_path):
 
 
 def test_the_head_of_a_page_of_a_selection_says_which_one_as_text(browser, tmp_path):
-    selection = {"units": frozenset((1,)), "start": 2000, "filter_text": "!<img/src=x>|" + "|".join(["name=x"] * 200)}
+    selection = {"units": frozenset((1,)), "start": 2000, "filter": "!<img/src=x>|" + "|".join(["name=x"] * 200)}
     page = opened(browser, written_page(tmp_path, small_profile(1), **selection))
     said = page.run("document.getElementById('subtitle').textContent")
     assert said.endswith(page.run("document.getElementById('subtitle').title"))

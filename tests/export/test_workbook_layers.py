@@ -9,12 +9,12 @@ import raw_bytes as raw
 from capture_writer.capture import write_capture
 from capture_writer.kinds import KINDS
 from kept import unpacked
+from profiles import selected_query
 from workbook_reading import loaded
 
 from tpuprof_tui import open_profile
 from tpuprof_tui.analysis.query import query_of
 from tpuprof_tui.cli.main import main
-from tpuprof_tui.export.selection import export_query
 from tpuprof_tui.sources.sophgo.file_names import LOCATIONS, NETWORK
 from tpuprof_tui.sources.sophgo.files.field_texts import write_merged_csv
 from tpuprof_tui.sources.sophgo.files.workbook import write_workbook
@@ -161,7 +161,7 @@ def test_odd_files_beside_a_capture_do_no_harm(tmp_path, text, request):
         return  # what a workbook is then: the test below
     capture = request.getfixturevalue("capture")
     (capture / LOCATIONS).write_text(text, errors="surrogateescape")
-    assert write_workbook(export_query(open_profile(capture), **FEW), tmp_path / "book.xlsx") > 0
+    assert write_workbook(selected_query(open_profile(capture), **FEW), tmp_path / "book.xlsx") > 0
     assert "Summary" in loaded(tmp_path / "book.xlsx").sheetnames
 
 
@@ -195,7 +195,7 @@ def test_sound_files_need_no_words(capture, tmp_path, capsys):
 
 def test_one_file_alone_is_not_enough(capture, tmp_path):
     (capture / NETWORK).unlink()
-    write_workbook(export_query(open_profile(capture), **FEW), tmp_path / "book.xlsx")
+    write_workbook(selected_query(open_profile(capture), **FEW), tmp_path / "book.xlsx")
     assert loaded(tmp_path / "book.xlsx").sheetnames[0] == "Engine Summary"
 
 
@@ -231,7 +231,7 @@ def test_products_have_the_sizes_of_their_logical_shapes(capture, tmp_path):
                                  {"memory_type": "<1x256x512x1xf16>", "shape": [1, 256, 512]}]  # fmt: skip
             layer["results"] = [{"memory_type": "<4x64x512x1xf16>", "shape": [4, 64, 512]}]
     (capture / LOCATIONS).write_text(json.dumps(layers))
-    write_workbook(export_query(open_profile(capture), **FEW), tmp_path / "book.xlsx")
+    write_workbook(selected_query(open_profile(capture), **FEW), tmp_path / "book.xlsx")
     sheet = opened(tmp_path / "book.xlsx")["Layer by Layer Info"]
     names = [cell.value for cell in sheet[9]]
     rows = [dict(zip(names, row, strict=False)) for row in sheet.iter_rows(min_row=10, values_only=True)]
@@ -249,7 +249,7 @@ def test_shapes_that_cannot_be_leave_those_of_memory(capture, tmp_path):
         bounds = {"tiu_dma_id(before)": [10 * number] * 2, "tiu_dma_id(after)": [10 * number + 10] * 2}
         layers.append({**product, **tensors, **bounds})
     (capture / LOCATIONS).write_text(json.dumps(layers))
-    write_workbook(export_query(open_profile(capture), **FEW), tmp_path / "book.xlsx")
+    write_workbook(selected_query(open_profile(capture), **FEW), tmp_path / "book.xlsx")
     sheet = opened(tmp_path / "book.xlsx")["Layer by Layer Info"]
     names = [cell.value for cell in sheet[9]]
     rows = [dict(zip(names, row, strict=False)) for row in sheet.iter_rows(min_row=10, values_only=True)]

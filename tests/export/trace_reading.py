@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as pb
+from profiles import selected_query
 
-from tpuprof_tui.export.selection import export_query
 from tpuprof_tui.model import Profile
 from tpuprof_tui.sources.sophgo.files.perfetto import write_perfetto
 
@@ -150,7 +150,7 @@ class TraceReader:
 
 def written(profile: Profile, dependencies=None, **selection) -> dict:
     stream = io.BytesIO()
-    size = write_perfetto(export_query(profile, **selection), stream, dependencies=dependencies)
+    size = write_perfetto(selected_query(profile, **selection), stream, dependencies=dependencies)
     assert size == len(stream.getvalue())
     return TraceReader(stream.getvalue()).by_path
 

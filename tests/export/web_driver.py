@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from profiles import selected_query
 from web_browser import Page, chromium
 
-from tpuprof_tui.export.selection import export_query
 from tpuprof_tui.export.web.page import MOST_INSTRUCTIONS, write_web
 from tpuprof_tui.model import Profile
 
@@ -28,7 +28,7 @@ def opened(browser: Page, path: Path, fragment: str = "") -> Page:
 
 def written_page(tmp_path: Path, profile: Profile, most: int = MOST_INSTRUCTIONS, **selection: Any) -> Path:
     path = tmp_path / "result.html"
-    write_web(export_query(profile, **selection), path, most=most)
+    write_web(selected_query(profile, **selection), path, most=most)
     return path
 
 

@@ -10,8 +10,8 @@ from xml.etree import ElementTree
 
 import numpy as np
 import openpyxl
+from profiles import selected_query
 
-from tpuprof_tui.export.selection import export_query
 from tpuprof_tui.model import INT_MISSING, Role
 from tpuprof_tui.sources.sophgo.files.workbook import write_workbook
 from tpuprof_tui.sources.sophgo.schema import COUNTERS, SCHEMA
@@ -154,5 +154,5 @@ def parts_of(path: Path) -> dict[str, bytes]:
 
 def written(profile, folder, **selection):
     path = folder / "book.xlsx"
-    write_workbook(export_query(profile, **selection), path)
+    write_workbook(selected_query(profile, **selection), path)
     return loaded(path)

@@ -11,19 +11,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from tpuprof_tui.analysis.selecting.time_scale import base_of
 from tpuprof_tui.errors import TpuprofError, UsageError
 from tpuprof_tui.export.job import Job, Written, check_selection, parse_cores, parse_kinds, run_export
 from tpuprof_tui.export.outputs import keys_of, outputs_of
-from tpuprof_tui.export.selection import export_query
+from tpuprof_tui.export.selection import of_units
 from tpuprof_tui.formats.answers import answer_text
-from tpuprof_tui.formats.parsing import range_typed
 from tpuprof_tui.formats.units import bytes_text
 from tpuprof_tui.model import Profile
 from tpuprof_tui.model.vocabulary import Output, import_entry
 from tpuprof_tui.sources.catalog import Catalog
 
-from .opening import combined_filter, open_capture, status_of, tell
+from .opening import asked_query, open_capture, status_of, tell
 
 DEFAULT_FOLDER: Final = "profile_out"
 #: Minimum interval between progress reports, seconds.
@@ -64,10 +62,9 @@ def requested_job(options: argparse.Namespace, profile: Profile) -> Job:
     Raises:
         UsageError: A core, step, range or filter is invalid.
     """
-    start, end = range_typed(options.range, base_of(profile)) if options.range is not None else (None, None)
-    groups, documents = profile.groups, None
-    units = None if options.cores is None else map(groups.numbered, parse_cores(options.cores, profile))
-    query = export_query(profile, units, start, end, combined_filter(options, profile))
+    query, groups, documents = asked_query(options, profile), profile.groups, None
+    if options.cores is not None:
+        query = of_units(query, parse_cores(options.cores, profile))
     if options.num_core is not None:
         documents = frozenset(unit for unit in groups.units if groups[unit].number < options.num_core)
     kinds = requested_kinds(options, outputs_of(profile.vocabulary))
@@ -85,10 +82,6 @@ def run(options: argparse.Namespace) -> int:
     """
     check_expected(options.expect, options.capture)
     profile = open_capture(options.capture, options)
-    if options.redact:
-        from tpuprof_tui.views.redacting import redacted
-
-        profile = redacted(profile)
     job = requested_job(options, profile)
     check_selection(job.query)
     outputs = [output for output in outputs_of(profile.vocabulary) if output.key in job.kinds]

@@ -14,17 +14,15 @@ from msgspec.structs import replace
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.moves import scope_named
 from tpuprof_tui.analysis.selecting.state import Scope
-from tpuprof_tui.analysis.selecting.time_scale import base_of
 from tpuprof_tui.errors import UsageError
-from tpuprof_tui.export.selection import RowPage, export_query
+from tpuprof_tui.export.selection import RowPage
 from tpuprof_tui.export.table import TableRows, known_columns, parse_columns, parse_sort, table_rows, write_table
 from tpuprof_tui.formats.files import whole_file
-from tpuprof_tui.formats.parsing import range_typed
 from tpuprof_tui.model import Profile
 from tpuprof_tui.views.as_text import ROWS
 
 from .export import check_expected, stop_as_interrupted
-from .opening import combined_filter, open_capture, status_of, tell, tell_if_none_passes
+from .opening import asked_query, open_capture, status_of, tell, tell_if_none_passes
 
 
 def run(options: argparse.Namespace) -> int:
@@ -38,15 +36,6 @@ def run(options: argparse.Namespace) -> int:
     check_expected(options.expect, options.capture)
     profile = open_capture(options.capture, options)
     status = status_of(profile)
-    if options.redact:
-        from tpuprof_tui.views.redacting import redacted
-
-        profile = redacted(profile)
-    if options.core is not None and options.core not in profile.groups.numbers:
-        known = ", ".join(map(str, profile.groups.numbers)) or "none"
-        say = profile.vocabulary.say
-        message = say("The capture has no {unit} {core}.", core=options.core)
-        raise UsageError(message, say("Its {units}: {known}.", known=known))
     if options.engine is not None:
         options.engine = _engine(options, profile)
     query, page = _query(options, profile), RowPage(options.limit, options.offset)
@@ -132,11 +121,8 @@ def _write(options: argparse.Namespace, query: Query, page: RowPage, sink: Binar
 
 
 def _query(options: argparse.Namespace, profile: Profile) -> Query:
-    start, end = range_typed(options.range, base_of(profile)) if options.range is not None else (None, None)
-    query = export_query(profile, None, start, end, combined_filter(options, profile))
-    if options.lane is not None:
-        return replace(query, scope=Scope(lane=options.lane))
-    return query if options.core is None else replace(query, scope=scope_named(profile, options.core, None))
+    scope = scope_named(profile, options.core, None) if options.lane is None else Scope(lane=options.lane)
+    return replace(asked_query(options, profile), scope=scope)
 
 
 def _rows(options: argparse.Namespace, query: Query, *, on_host: bool = True) -> TableRows:

@@ -272,21 +272,29 @@ def tell_if_none_passes(query: Query) -> None:
         tell(f"tpuprof: {none_passes(query.session, text)}")
 
 
-def combined_filter(options: argparse.Namespace, profile: Profile) -> str:
-    """``--filter`` and ``--step`` combined into one filter; empty without both.
+def asked_query(options: argparse.Namespace, profile: Profile) -> Query:
+    """The query of ``--range``, ``--filter`` and ``--step``, of the redacted profile with ``--redact``.
 
     Raises:
-        UsageError: There is no such step, or the filter is invalid.
+        UsageError: There is no such step, or range or filter are invalid.
     """
-    text = options.filter or ""
-    if options.step is not None:
-        from tpuprof_tui.analysis.query import query_of
-        from tpuprof_tui.analysis.selecting.filters import with_step
+    from tpuprof_tui.analysis.query import query_of
 
-        check_step(query_of(profile, step=options.step))
-        text = with_step(text, options.step)
+    text, window = options.filter or "", None
     if text:
         from tpuprof_tui.analysis.selecting.filters import compile_filter
 
         compile_filter(text, profile)
-    return text
+    if options.redact:
+        from tpuprof_tui.views.redacting import redacted
+
+        profile = redacted(profile)
+    if options.range is not None:
+        from tpuprof_tui.analysis.selecting.time_scale import base_of
+        from tpuprof_tui.formats.parsing import range_typed
+
+        start, end = range_typed(options.range, base_of(profile))
+        window = profile.start_ns if start is None else start, profile.end_ns if end is None else end
+    query = query_of(profile, range=window, filter=text, step=options.step)
+    check_step(query)
+    return query

@@ -6,21 +6,16 @@ import argparse
 
 from msgspec.structs import replace
 
-from tpuprof_tui.analysis.query import query_of
-from tpuprof_tui.analysis.selecting.filters import compile_filter
 from tpuprof_tui.analysis.selecting.moves import scope_named
-from tpuprof_tui.analysis.selecting.time_scale import base_of
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.formats.answers import answer_text
-from tpuprof_tui.formats.parsing import range_typed
-from tpuprof_tui.model import Profile
 from tpuprof_tui.model.group import Worker
 from tpuprof_tui.views.as_text import ROWS
 from tpuprof_tui.views.registry import view_of, views_of
 from tpuprof_tui.views.report import report_record, report_text, workers_of
 from tpuprof_tui.views.sentence import sentence
 
-from .opening import check_step, open_capture, status_of, tell_if_none_passes
+from .opening import asked_query, open_capture, status_of, tell_if_none_passes
 from .printing import pages_of
 
 
@@ -43,17 +38,9 @@ def print_report(options: argparse.Namespace) -> int:
         print(*(f"{view.id:{width}}  {vocabulary.say(view.help)}" for view in listed), sep="\n")
         return status
     views = [view_of(vocabulary, name) for name in options.views] or list(views_of(vocabulary))
-    if options.filter:
-        compile_filter(options.filter, profile)
-    if options.redact:
-        from tpuprof_tui.views.redacting import redacted
-
-        profile = redacted(profile)
-    scope = scope_named(profile, options.core, options.group)
-    query = query_of(
-        profile, scope=scope, range=_range(options, profile), filter=options.filter or "", step=options.step
-    )
-    check_step(query)
+    query = asked_query(options, profile)
+    profile = query.profile
+    query = replace(query, scope=scope_named(profile, options.core, options.group))
     tell_if_none_passes(query)
     top = query.top_group
     workers = tuple(each for each in _chosen(workers_of(profile), options.rank)
@@ -74,14 +61,6 @@ def print_report(options: argparse.Namespace) -> int:
     pages = (replace(first, lead=told or ""), *others)
     pages_of(options).show(pages, "Name one of them, or --limit N shows all.")
     return status
-
-
-def _range(options: argparse.Namespace, profile: Profile) -> tuple[int, int] | None:
-
-    if options.range is None:
-        return None
-    start, end = range_typed(options.range, base_of(profile))
-    return profile.start_ns if start is None else start, profile.end_ns if end is None else end
 
 
 def _chosen(workers: tuple[Worker, ...], rank: int | None) -> tuple[Worker, ...]:

@@ -161,7 +161,7 @@ def parse_kinds(text: str, known: Sequence[str]) -> frozenset[str]:
 
 
 def parse_cores(text: str, profile: Profile) -> frozenset[int]:
-    """Parses numbers of units, ``0,3`` or ``0-3,6``.
+    """Parses numbers of units, ``0,3`` or ``0-3,6``: the ids of all units that have them.
 
     Raises:
         UsageError: The text is malformed, or the profile has no such unit.
@@ -178,4 +178,4 @@ def parse_cores(text: str, profile: Profile) -> frozenset[int]:
             named = "{unit} {first}" if first == last else "{units} {first} to {last}"
             has = f"It has {', '.join(map(str, known)) or 'none'}."
             raise UsageError(say(f"The capture has no {named}.", first=first, last=last), has)
-    return frozenset(cores)
+    return frozenset(unit for unit in profile.units if profile.groups.number(unit) in cores)

@@ -1,15 +1,14 @@
-"""The query of an export, and the rows that its files hold; paging of rows."""
+"""What exported files hold of a query: its units, rows and facts; paging of rows."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from tpuprof_tui.analysis.events import selected_rows
-from tpuprof_tui.analysis.query import Query, query_of
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.filters import with_step
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Scope
@@ -19,38 +18,17 @@ from tpuprof_tui.model.lane import Rows, row_count
 from tpuprof_tui.views.answer import Fact
 
 
-def export_query(
-    profile: Profile, units: Iterable[int] | None = None, start: int | None = None, end: int | None = None,
-    filter_text: str = "",
-) -> Query:  # fmt: skip
-    """The query of ``tpuprof report`` for what an export selects, so that exported figures equal the reported ones.
-
-    Args:
-        profile: The profile.
-        units: Ids of the selected units; None: all.
-        start, end: Window, ns; None: no bound.
-        filter_text: Filter expression, possibly with a step; empty: none.
-    """
-    window = None
-    if start is not None or end is not None:
-        window = profile.start_ns if start is None else start, profile.end_ns if end is None else end
-    return query_of(profile, range=window, filter=filter_text, **_units_of(profile, units))
-
-
 def of_units(query: Query, units: Iterable[int]) -> Query:
-    """The query of those of its units that are among ``units`` (ids)."""
-    return replace(query, **_units_of(query.profile, frozenset(query.units).intersection(units)))
+    """The query of those of its units that are among ``units`` (ids): of their innermost group, where there is one.
 
-
-def _units_of(profile: Profile, units: Iterable[int] | None) -> dict[str, Any]:
-    """Scope and listed units of a query of some units: the innermost group that has them, where there is one."""
-    groups, chosen = profile.groups, None if units is None else frozenset(units)
-    if chosen is None or (len(chosen) != 1 and chosen == frozenset(groups.units)):
-        return {}
-    # a single unit without the host of its rank, as --core selects it
+    A single unit is without the host of its rank, as ``--core`` selects it.
+    """
+    groups, chosen = query.profile.groups, frozenset(query.units).intersection(units)
+    if len(chosen) != 1 and chosen == frozenset(groups.units):
+        return query
     within = (group for group in reversed(range(len(groups))) if chosen == set(groups.units_within(group)))
     scope = Scope(next(within, -1) if chosen else -1)
-    return {"scope": scope, "listed_units": chosen if scope.everything else None}
+    return replace(query, scope=scope, listed_units=chosen if scope.everything else None)
 
 
 def timed_part(query: Query) -> Query:

@@ -349,12 +349,12 @@ def scope_named(profile: Profile, unit_number: int | None, group: str | None) ->
     """
     groups = profile.groups
     if unit_number is not None:
-        word, found = profile.vocabulary.unit.one, [unit for unit in groups.units if groups[unit].number == unit_number]
+        say, found = profile.vocabulary.say, [unit for unit in groups.units if groups[unit].number == unit_number]
         if not found:
             known = ", ".join(map(str, groups.numbers)) or "none"
-            raise UsageError(f"The capture has no {word} {unit_number}.", f"There are: {known}.")
+            raise UsageError(say(f"The capture has no {{unit}} {unit_number}."), say(f"Its {{units}}: {known}."))
         if len(found) > 1:
-            raise UsageError(f"There are {len(found)} recordings of {word} {unit_number}.",
+            raise UsageError(say(f"There are {len(found)} recordings of {{unit}} {unit_number}."),
                              f"Name one with --group: {', '.join(_path(groups, each) for each in found)}.")  # fmt: skip
         return Scope(found[0])
     if not group:

@@ -151,11 +151,9 @@ class ExportMenu:
                 self.exports.set_folder(self.source, text)
             return fault
         try:
-            numbers = parse_cores(text, self.profile) if text else None
+            self.units = parse_cores(text, self.profile) if text else frozenset()
         except UsageError as error:
             return str(error)
-        groups = self.profile.groups
-        self.units = frozenset(unit for unit in groups.units if groups.number(unit) in (numbers or ()))
         return ""
 
 

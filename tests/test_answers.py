@@ -118,7 +118,7 @@ def test_describe(words, capfd):
 
 
 def test_a_description_counts_steps_in_the_words_of_the_source(capfd):
-    assert "Steps     2 batches\n" in said(capfd, "describe", str(SOUND))
+    assert "Steps      2 batches\n" in said(capfd, "describe", str(SOUND))
 
 
 def test_a_description_is_short_whatever_names_say(monkeypatch, capfd):

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from tpuprof_tui.analysis.query import query_of
+from tpuprof_tui.analysis.query import Query, query_of
 from tpuprof_tui.analysis.steps.step_detection import ProfileSteps
 from tpuprof_tui.export.outputs import outputs_of
 from tpuprof_tui.export.table import known_columns
@@ -42,24 +42,22 @@ def print_description(options: argparse.Namespace) -> int:
     """Prints descriptions, as text or as one line of JSON each; returns the exit status."""
     if options.json:
         return for_each_capture(
-            options, lambda profile: print(answer_text(description_record(profile), indent=None)), headed=False
+            options,
+            lambda profile: print(answer_text(description_record(query_of(profile)), indent=None)),
+            headed=False,
         )
     return for_each_capture(options, _print_text)
 
 
 def _print_text(profile: Profile) -> None:
-    # finding steps takes time that grows with the events
-    steps = query_of(profile).steps
-    print(_text(description_record(profile, steps), profile, steps), end="")
+    query = query_of(profile)
+    print(_text(description_record(query), profile, query.steps), end="")
 
 
-def description_record(profile: Profile, steps: ProfileSteps | None = None) -> dict[str, Any]:
-    """Contents, views, columns and commands of a profile as plain values; truncated lists end in ``...``.
-
-    ``steps``: the profile's steps; None: they are looked for.
-    """
+def description_record(query: Query) -> dict[str, Any]:
+    """Contents, views, columns and commands of a profile as plain values; truncated lists end in ``...``."""
+    profile, steps = query.profile, query.steps
     words, device, problems = profile.vocabulary, profile.device, profile.problems
-    steps = query_of(profile).steps if steps is None else steps
     kinds = Counter(lane.kind for lane in profile.lanes)
     views = views_of(words)
     severities = Counter(problem.severity for problem in problems)
@@ -79,7 +77,7 @@ def description_record(profile: Profile, steps: ProfileSteps | None = None) -> d
                   "kinds": {_cut(kind, _NAME // 2): count for kind, count in list(kinds.items())[:6]}},
         "events": {"word": words.event.one, "count": profile.event_count},
         "launches": len(profile.scopes),
-        "total_us": total_ns(query_of(profile).session) / 1000 if profile.timed else None,
+        "total_us": total_ns(query.session) / 1000 if profile.timed else None,
         "steps": {"word": steps.word.one, "count": len(steps), "guessed": steps.guessed},
         "counters": _some(dict.fromkeys(each.name for each in profile.counters), _LIST),
         "known": _some((each.title for each in words.capabilities if profile.has(each.key)), _LIST),
@@ -110,7 +108,7 @@ def _lines(record: dict[str, Any], profile: Profile, steps: ProfileSteps) -> Ite
     yield line_text(f"{record['name']}: {record['title']}")
     for title, text in _facts(record, profile, steps):
         if text:
-            yield line_text(f"{title:9} {text}")
+            yield line_text(f"{title:10} {text}")
     yield words.say("Ask (PATH: this profile):")
     width = max(map(len, record["commands"]))
     yield from (line_text(f"  tpuprof {typed:{width}}  {text}") for typed, text in record["commands"].items())

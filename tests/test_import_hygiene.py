@@ -62,7 +62,7 @@ def test_options_are_light(words):
 
 
 def test_opening_a_capture_loads_numpy_alone():
-    code = f"import tpuprof_tui\nprofile = tpuprof_tui.open_profile({str(SAMPLE)!r})\nassert profile.instructions"
+    code = f"import tpuprof_tui\nprofile = tpuprof_tui.open_profile({str(SAMPLE)!r})\nassert profile.event_count"
     assert HEAVY & loaded(code) == {"numpy"}
 
 

@@ -26,6 +26,7 @@ from . import dataset, texts
 from .opening import capture_arguments, check_step, for_each_capture, must_exist, report_error, with_pipes_stored
 from .options import OPTIONS, OWN_OPTIONS, CommandOption, known_outputs, output_path, source_option
 from .printing import pages_of
+from .texts import said
 
 if TYPE_CHECKING:
     from tpuprof_tui.model import Profile
@@ -415,14 +416,12 @@ COMMANDS: Final = {
         texts.DESCRIBE_HELP,
     ),
     "info": Subcommand(
-        texts.said("what a capture is: chip, clocks, {units}, lanes, problems"),
+        said("what a capture is: chip, clocks, {units}, lanes, problems"),
         "main:info_command",
         (_captures(IN_ORDER),),
         texts.INFO_HELP,
     ),
-    "instructions": Subcommand(
-        texts.said("every {event} as JSON lines, CSV or Parquet"), "instructions:run", (_CAPTURE,)
-    ),
+    "instructions": Subcommand(said("every {event} as JSON lines, CSV or Parquet"), "instructions:run", (_CAPTURE,)),
     "query": Subcommand(
         "SQL over the tables of a profile, or of a data set",
         "query:print_query",

@@ -72,13 +72,13 @@ def _step(text: str) -> int:
     return number
 
 
-def _core(text: str) -> int:
+def _unit_number(text: str) -> int:
     if text.isdecimal():
         return int(text)
     raise argparse.ArgumentTypeError(said("{text!r} is not the number of {a_unit}", text=text))
 
 
-def _core_count(text: str) -> int:
+def _unit_count(text: str) -> int:
     if text.isdecimal() and len(text) < 10 and int(text) > 0:
         return int(text)
     raise argparse.ArgumentTypeError(f"{text!r} is not a number of {said('{units}')}")
@@ -179,12 +179,12 @@ OPTIONS: Final = (
         "also write a file, by suffix: .json, .md (Markdown) or .xml (JUnit)",
         type=output_path,
     ),
-    CommandOption(("--lane",), {"type": _core, "help": argparse.SUPPRESS}, ("instructions",)),
+    CommandOption(("--lane",), {"type": _unit_number, "help": argparse.SUPPRESS}, ("instructions",)),
     _number(
         "--core --gpu --npu",
         "open instructions report",
         said("only {unit} N, a core, GPU or NPU, with the commands that it submitted to ports"),
-        type=_core,
+        type=_unit_number,
     ),
     # not ``choices``: the valid kinds depend on the profile
     CommandOption(
@@ -248,7 +248,7 @@ OPTIONS: Final = (
         "--num_core --num-core",
         "export",
         said("only {units} 0..N-1 in {outputs}", outputs=_titles("num_core")),
-        type=_core_count,
+        type=_unit_count,
     ),
     _switch("--machine", "export", argparse.SUPPRESS),
     _valued("--expect", "export instructions", "FINGERPRINT", argparse.SUPPRESS),

@@ -167,33 +167,33 @@ def print_json(
     print(f'\n], "total_rows": {skipped + count + more if counted or not more else "null"}, "truncated": {truncated}}}')
 
 
-def rows_page(out: str, title: str, found: Rows, limit: int | None) -> Report:
+def rows_page(out: str, title: str, rows: Rows, limit: int | None) -> Report:
     """The rows as a table of text.
 
     Args:
         out: What was asked, the heading.
         title: Title of the table.
-        found: The rows.
+        rows: The rows.
         limit: Most rows; None: 20, and only the columns that fit.
     """
     from tpuprof_tui.formats.escape import line_text
     from tpuprof_tui.formats.tables import Report, Table
 
-    rows = list(islice(found.rows, limit or ROWS))
-    more = next(found.rows, None) is not None
+    shown = list(islice(rows.rows, limit or ROWS))
+    more = next(rows.rows, None) is not None
     notes = ("There are more: --limit N shows them, --csv all.",) if more else ()
     left = frozenset(
-        index for index, (_, kind) in enumerate(found.columns)
+        index for index, (_, kind) in enumerate(rows.columns)
         if not kind.startswith(("BIGINT", "INTEGER", "DOUBLE", "FLOAT", "HUGEINT", "DECIMAL", "UBIGINT"))
     )  # fmt: skip
-    cells = tuple(tuple(_cell(value) for value in row) for row in rows)
-    header = tuple(_cell(name) for name, _ in found.columns)
+    cells = tuple(tuple(_cell(value) for value in row) for row in shown)
+    header = tuple(_cell(name) for name, _ in rows.columns)
     widths = accumulate(2 + max(map(len, column)) for column in zip(header, *cells, strict=True))
     fitting = len(header) if limit else sum(width <= _WIDEST_TABLE for width in widths)
     if fitting < len(header):
         notes = (*notes, f"Columns left out: {len(header) - fitting:,}. Name those to show in the SQL, or --csv.")
     cells, header = tuple(row[:fitting] for row in cells), header[:fitting]
-    table = Table(title, header, cells, left, notes or (() if rows else ("Nothing.",)))
+    table = Table(title, header, cells, left, notes or (() if shown else ("Nothing.",)))
     return Report(line_text(out), (), (table,))
 
 

@@ -198,9 +198,9 @@ def _make(options: argparse.Namespace, words: Sequence[str], tables: Tables, kin
     records = _records(options.capture) if options.capture is not None else None
     made = make(words, tables, MakeRequest(inputs, records, _context(options, records=False)))
     if options.json:
-        _print_json(explaining.made_json(made, kind))
+        _print_json(explaining.generated_json(made, kind))
     else:
-        _print(explaining.made_lines(made, tables))
+        _print(explaining.generated_lines(made, tables))
     return OK
 
 

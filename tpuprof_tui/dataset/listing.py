@@ -23,9 +23,9 @@ from .manifest import Manifest
 from .schema import FOLDERS, UNKNOWN, needs_pyarrow
 from .store import AT_A_TIME
 
-Kind = Literal["us", "ns", "share", "number"]
+FigureKind = Literal["us", "ns", "share", "number"]
 #: Title and kind of the figures to show, if captures have them. Of figures with one title the first one is used.
-_FIGURES: Final[Mapping[str, tuple[str, Kind]]] = {
+_FIGURES: Final[Mapping[str, tuple[str, FigureKind]]] = {
     "overview.total_us": ("total", "us"), "overview.step_us": ("step", "us"), "steps.median_us": ("step", "us"),
     "units.mean_utilisation": ("mean util", "share"), "overview.imbalance": ("imbalance", "number"),
     "overview.exposed_transfer_us": ("exposed", "us"), "streams.exposed_communication_us": ("exposed comm", "us"),
@@ -44,7 +44,7 @@ class ListColumn(Struct, frozen=True):
     """A column of the list."""
 
     title: str  #: Header
-    kind: Kind  #: ``us``, ``ns``, ``share`` or ``number``
+    kind: FigureKind  #: ``us``, ``ns``, ``share`` or ``number``
 
 
 class ListedCapture(Struct, frozen=True):

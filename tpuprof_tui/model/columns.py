@@ -7,7 +7,7 @@ from typing import Final, Literal
 from msgspec import Struct
 
 #: ``int`` and ``hex`` hold int64, ``float`` and ``percent`` float64, ``text`` int32 codes into ``Profile.strings``.
-Kind = Literal["int", "hex", "float", "percent", "text"]
+ColumnKind = Literal["int", "hex", "float", "percent", "text"]
 #: Group of columns that describe the event itself: the default.
 EVENT: Final = "event"
 #: Group of columns that say where an event ran, the same for all events of a lane.
@@ -22,7 +22,7 @@ class Column(Struct, frozen=True):
     key: str  #: Stable name in code, filters and settings
     title: str
     file_name: str = ""  #: Name in files; empty: left out of files with all columns, and tables use the title
-    kind: Kind = "int"
+    kind: ColumnKind = "int"
     unit: str = ""  #: Unit of the values ("ns", "B", "GB/s", "cycles", ""), shown next to them
     help: str = ""
     width: int = 10  #: Preferred width of the column on the screen, in cells

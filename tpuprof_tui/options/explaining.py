@@ -247,26 +247,26 @@ def checked_lines(checked: CheckResult, notes: Sequence[str], tables: Tables) ->
         yield from (tables.say("corrected"), *checked.line.split("\n"))
 
 
-def made_json(made: GeneratedOptions, kind: OptionKind) -> dict[str, Any]:
+def generated_json(generated: GeneratedOptions, kind: OptionKind) -> dict[str, Any]:
     """Generated options for JSON: each run with its options, their reasons and the lines to paste."""
     runs = [{"wishes": [wish.wish for wish in run.wishes],
              "options": {name: json_value(value) for name, value in run.values.items()},
              "reasons": dict(run.reasons), "lines": [line for lines in run.forms.values() for line in lines]}
-            for run in made.runs]  # fmt: skip
-    return {"kind": kind.name, "runs": runs, "notes": list(made.notes), "command": made.command}
+            for run in generated.runs]  # fmt: skip
+    return {"kind": kind.name, "runs": runs, "notes": list(generated.notes), "command": generated.command}
 
 
-def made_lines(made: GeneratedOptions, tables: Tables) -> Iterator[str]:
+def generated_lines(generated: GeneratedOptions, tables: Tables) -> Iterator[str]:
     """Generated options as lines to paste; explanations are comments that start with #."""
-    yield from (f"# {note}" for note in made.notes)
-    for number, run in enumerate(made.runs, 1):
-        if len(made.runs) > 1:
+    yield from (f"# {note}" for note in generated.notes)
+    for number, run in enumerate(generated.runs, 1):
+        if len(generated.runs) > 1:
             wishes = ", ".join(wish.title for wish in run.wishes)
             yield ""
-            yield f"# {tables.say('run', number=number, count=len(made.runs), wishes=wishes)}"
+            yield f"# {tables.say('run', number=number, count=len(generated.runs), wishes=wishes)}"
         for title, lines in run.forms.items():
             yield from (f"# {title}" for _ in (title,) if title)
             yield from (part for line in lines for part in line.split("\n"))
         for name, reason in run.reasons.items():
             yield f"# {name}={str(json_value(run.values[name]))[:_MOST_SHOWN]}  {reason}"
-    yield f"# {made.after}"
+    yield f"# {generated.after}"

@@ -166,14 +166,14 @@ def language_of(environment: Mapping[str, str]) -> str:
     return next((language for language in LANGUAGES if wanted.lower().startswith(language)), LANGUAGES[0])
 
 
-def nearest(word: str, known: Mapping[str, Option] | Sequence[str], *, cutoff: float = 0.6) -> str:
+def nearest(word: str, candidates: Mapping[str, Option] | Sequence[str], *, cutoff: float = 0.6) -> str:
     """The known name most similar to a word; empty if none is similar enough."""
     if len(word) > _LONGEST_NAME:
         return ""
     plain = word.lower().replace("-", "_")
-    names = {name.lower().replace("-", "_"): name for name in known}
-    if isinstance(known, Mapping):
-        names |= {other: option.name for option in known.values() for other in option.also}
+    names = {name.lower().replace("-", "_"): name for name in candidates}
+    if isinstance(candidates, Mapping):
+        names |= {other: option.name for option in candidates.values() for other in option.also}
     found = difflib.get_close_matches(plain, names, n=1, cutoff=cutoff)
     return names[found[0]] if found else ""
 

@@ -365,10 +365,9 @@ class Catalog:
 
 def chosen(decisions: Sequence[Decision]) -> Decision | None:
     """The decision that opens the path: one that decides, else the first by name, else by content; None: none does."""
-    deciding = next((each for each in decisions if each.recognition.decides), None)
-    return deciding or next(
-        (each for by in ("name", "content") for each in decisions if each.recognition.by == by), None
-    )
+    found = [each for each in decisions if each.recognition]
+    deciding = next((each for each in found if each.recognition.decides), None)
+    return deciding or min(found, key=lambda each: each.recognition.by == "content", default=None)
 
 
 def _recognition(source: Source, path: Path) -> Recognition:

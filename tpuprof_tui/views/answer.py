@@ -25,7 +25,7 @@ from tpuprof_tui.model.notebook_display import html_table, short
 
 #: ``duration`` and ``time`` (on the profile's time line) are in ns, ``share`` is 0 to 1, ``rate`` GB/s, ``list`` plain
 #: values for JSON only.
-Kind = Literal["text", "count", "duration", "time", "bytes", "rate", "share", "number", "flag", "list"]
+ValueKind = Literal["text", "count", "duration", "time", "bytes", "rate", "share", "number", "flag", "list"]
 #: Left-aligned kinds.
 TEXTS: Final = ("text", "list")
 #: Maximum number of values computed at once during iteration.
@@ -48,7 +48,7 @@ class Column(Struct, frozen=True):
 
     key: str  #: Its name in JSON; stable
     title: str  #: Its title for people
-    kind: Kind = "text"  #: Kind of its values
+    kind: ValueKind = "text"  #: Kind of its values
     unit: str = ""  #: Unit of a ``number``
     drop_first: int = 0  #: Priority for being left out in narrow tables, the highest first; 0: never
     bar: bool = False  #: Whether screens draw a bar for each value, full at the table's largest value
@@ -320,7 +320,7 @@ class Fact(Struct, frozen=True):
     key: str  #: Its name in JSON; stable
     title: str  #: Its title for people
     value: Any  #: The figure; None: unknown
-    kind: Kind = "count"
+    kind: ValueKind = "count"
     about: str = ""  #: Subject of the figure ("core 3"); empty: everything the query selects
     share: float | None = None  #: The figure as a share of the window; None: not applicable
     unit: str = ""  #: Unit of a ``number``

@@ -13,17 +13,17 @@ from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.text import in_sentence
 from tpuprof_tui.lazy_names import lazy_pattern
 
-from .answer import Fact, Kind, Series, Table
+from .answer import Fact, Series, Table, ValueKind
 from .registry import answer, views_of
 
 #: Maximum rows of a table in a sheet: more take minutes to open, and `tpuprof report` has all of them.
 MOST_SHOWN: Final = 100_000
 #: Number formats. Durations and times are us.
-_FORMS: Final[dict[Kind, str]] = {
+_FORMS: Final[dict[ValueKind, str]] = {
     "count": "#,##0", "duration": "#,##0.000", "time": "#,##0.000", "bytes": "#,##0", "rate": "0.00",
     "share": "0.00%", "number": "0.00",
 }  # fmt: skip
-_UNITS: Final[dict[Kind, str]] = {"duration": "us", "time": "us", "bytes": "B"}
+_UNITS: Final[dict[ValueKind, str]] = {"duration": "us", "time": "us", "bytes": "B"}
 #: Characters not allowed in sheet names, and their maximum length.
 _NOT_IN_TITLES: Final = lazy_pattern(r"[\[\]:*?/\\']")
 _LONGEST_TITLE: Final = 31
@@ -93,7 +93,7 @@ def _sheet(table: Table, title: str) -> Sheet:
     return Sheet(title, header, forms, rows)
 
 
-def _scaled(value: Any, kind: Kind) -> Any:
+def _scaled(value: Any, kind: ValueKind) -> Any:
     if value is None or kind not in ("duration", "time"):
         return str(value) if isinstance(value, (list, dict)) else value
     return value / 1000

@@ -22,7 +22,7 @@ from tpuprof_tui.formats.units import (
     time_unit,
 )
 
-from .answer import TEXTS, Column, Fact, Kind, Table, plain_value
+from .answer import TEXTS, Column, Fact, Table, ValueKind, plain_value
 
 #: Maximum characters of a text in a cell, and of a name in a line.
 TEXT_WIDTH: Final = 300
@@ -117,7 +117,7 @@ def _compared_figures(keys: Sequence[str]) -> dict[str, str]:
     return figures
 
 
-def value_text(value: Any, kind: Kind, unit: str = "", *, guessed: bool = False, named: bool = True) -> str:
+def value_text(value: Any, kind: ValueKind, unit: str = "", *, guessed: bool = False, named: bool = True) -> str:
     """A value as text; ``named``: include a unit that a header could give."""
     value = plain_value(value)
     mark = GUESS if guessed else ""

@@ -27,7 +27,7 @@ from tpuprof_tui.model.group import Worker
 from tpuprof_tui.model.view import View
 from tpuprof_tui.model.vocabulary import NAMES
 
-from .answer import Answer, Column, Fact, Kind, Missing, Table, Target
+from .answer import Answer, Column, Fact, Missing, Table, Target, ValueKind
 from .registry import answer, view_named, views_of
 from .report import extent_of, of_worker, workers_of
 from .steps import StepSpans, step_spans
@@ -58,9 +58,9 @@ _COLUMNS: Final = (
 )  # fmt: skip
 _SUMMED: Final = [column.key for column in _COLUMNS if not column.key.startswith(("delta_", "status"))]
 #: Kinds that are compared; times are not, since the two time lines are unrelated.
-_NUMBERS: Final[tuple[Kind, ...]] = ("count", "duration", "bytes", "rate", "share", "number")
+_NUMBERS: Final[tuple[ValueKind, ...]] = ("count", "duration", "bytes", "rate", "share", "number")
 #: Kinds for which a missing row counts as 0.
-_SUMS: Final[tuple[Kind, ...]] = ("count", "duration", "bytes")
+_SUMS: Final[tuple[ValueKind, ...]] = ("count", "duration", "bytes")
 #: Candidates for the main number of a table, by which rows are sorted and judged.
 _MAIN: Final = ("total_us", "step_us", "length_us", "busy_us")
 _COUNTS: Final = ("count", "calls", "events")
@@ -185,7 +185,7 @@ class Compared(Struct, frozen=True, eq=False, dict=True):
         parts = () if comparison.is_of_host else comparison.breakdowns.get(view.id, ())
         known = {part.name: part.status for part in parts}
 
-        def judge(table: str, names: tuple[Any, ...], amount: Amount, kind: Kind) -> Status:
+        def judge(table: str, names: tuple[Any, ...], amount: Amount, kind: ValueKind) -> Status:
             if kind == "duration":
                 found = known.get(names[0]) if len(names) == 1 and table == "by_name" else None
                 return found or comparison.with_status(amount).status
@@ -274,13 +274,13 @@ def _counted_steps(query: Query, spans: Sequence[StepSpans]) -> CountedSteps:
 # answers of both sides as one
 
 #: Name of a pair of workers, group of the other one (-1: everything), and the answers of both.
-Part = tuple[str, int, Answer, Answer]
+AnswerPair = tuple[str, int, Answer, Answer]
 #: Judges the main number of a row: (key of the table, texts of the row, amount, kind) -> status.
-Judge = Callable[[str, tuple[Any, ...], Amount, Kind], Status]
+Judge = Callable[[str, tuple[Any, ...], Amount, ValueKind], Status]
 _Key = tuple[Any, ...]
 
 
-def joined(parts: Sequence[Part], judge: Judge, renamed: tuple[str, Mapping[str, str]] = ("", {})) -> Answer:
+def joined(parts: Sequence[AnswerPair], judge: Judge, renamed: tuple[str, Mapping[str, str]] = ("", {})) -> Answer:
     """A view's answers of both sides, of each pair of workers, as one: of each figure base, other and difference.
 
     ``judge`` gives the status of a row's main number. ``renamed``: the word of rows that are operations, and the joint

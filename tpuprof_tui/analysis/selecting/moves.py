@@ -1,4 +1,4 @@
-"""Navigation in time: typed times and places, marks, ranges, the next event of the same name, the next pause."""
+"""Moves of what the screen shows: to typed times and places, marks, ranges, the next event of a name, or pause."""
 
 from __future__ import annotations
 

@@ -118,12 +118,12 @@ def step_table(
                      communication=communication, exposed=exposed)  # fmt: skip
 
 
-def step_lengths(found: ProfileSteps) -> StepLengths:
+def step_lengths(steps: ProfileSteps) -> StepLengths:
     """The lengths of all steps, with warm-up, usual steps and outliers."""
-    steps = found.steps
-    count = len(found)
-    index = np.lexsort((steps.start, steps.group))
-    group, start, end = (column[index].astype(np.int64) for column in (steps.group, steps.start, steps.end))
+    columns = steps.steps
+    count = len(steps)
+    index = np.lexsort((columns.start, columns.group))
+    group, start, end = (column[index].astype(np.int64) for column in (columns.group, columns.start, columns.end))
     same = np.append(False, group[1:] == group[:-1])[:count]
     gap = np.full(count, INT_MISSING)
     gap[1:][same[1:]] = (start[1:] - end[:-1])[same[1:]]
@@ -132,29 +132,29 @@ def step_lengths(found: ProfileSteps) -> StepLengths:
     by_group: dict[int, Steadiness] = {}
     for each in sorted(set(group.tolist())):
         rows = np.flatnonzero(group == each)
-        by_group[each] = one = steadiness((end - start)[rows], found.usual[index[rows]])
+        by_group[each] = one = steadiness((end - start)[rows], steps.usual[index[rows]])
         difference[rows] = (end - start)[rows] - one.median
         warm_up[rows[: one.warm_up]] = True
         outlier[rows] = one.outlier
     return StepLengths(
-        index=index, number=steps.number[index], group=group, start=start, length=end - start, gap=gap,
-        difference=difference, usual=found.usual[index], warm_up=warm_up, outlier=outlier, steadiness=by_group,
+        index=index, number=columns.number[index], group=group, start=start, length=end - start, gap=gap,
+        difference=difference, usual=steps.usual[index], warm_up=warm_up, outlier=outlier, steadiness=by_group,
     )  # fmt: skip
 
 
 def _figures(
-    profile: Profile, found: ProfileSteps, units: Collection[int], counted_lanes: Collection[int] | None,
+    profile: Profile, steps: ProfileSteps, units: Collection[int], counted_lanes: Collection[int] | None,
     owners: Collection[int], indexes: Sequence[LaneIndex],
 ) -> Ints:  # fmt: skip
     """int64 (6, steps): events, and ns of busy, compute, transfer, communication, exposed."""
-    count = len(found)
+    count = len(steps)
     figures = np.zeros((6, count), np.int64)
     parts: list[_Part] = []
     for number, lane in enumerate(profile.lanes):
         counts = lane.in_sums if counted_lanes is None else number in counted_lanes
         if not (len(lane) and count and (lane.in_sums or counts)):
             continue
-        part = _Part(lane, found.indexes(lane).astype(np.int32))
+        part = _Part(lane, steps.indexes(lane).astype(np.int32))
         if counts:
             own = _submitted(part, owners) if owners else part
             figures[0] += own.counts(count) if len(own.step) else 0

@@ -356,7 +356,7 @@ def register_group(name: str) -> str:
 HELP_BESIDE = 84
 LABEL, VALUE = 15, 30
 
-Found = TypeVar("Found")
+Computed = TypeVar("Computed")
 
 
 class DetailPane(LinesView):
@@ -503,7 +503,7 @@ class DetailPane(LinesView):
             lines += paragraph(entry.help, width, palette.quiet, 4)
         return lines
 
-    def _available(self, kind: str, value: Found | None, find: Callable[[Session], Found]) -> Found | None:
+    def _available(self, kind: str, value: Computed | None, find: Callable[[Session], Computed]) -> Computed | None:
         """Returns ``value``; if it is None, starts computing it in the background unless that was requested before."""
         if value is None and kind not in self._requested:
             self._requested.add(kind)

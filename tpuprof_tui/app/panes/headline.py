@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tpuprof_tui.views.sentence import Sentence
 
 #: (text, style, rank) of a part; parts of the highest rank are dropped first if there is no room.
-Part = tuple[str, Style, int]
+HeadlinePart = tuple[str, Style, int]
 
 #: Least rank of parts that identify the capture rather than give figures.
 CAPTION = 4
@@ -46,7 +46,7 @@ class HeadlineBar(Widget):
         self.styles.height = lines
         self.sentence: Sentence | None = None
         self.palette = palette
-        self.items: list[list[Part]] = [[(clean(text), palette.title, 0)]]
+        self.items: list[list[HeadlinePart]] = [[(clean(text), palette.title, 0)]]
         self.session: Session | None = None
         self.several = False
         self.selection: tuple[str, ...] = ()
@@ -101,7 +101,7 @@ class HeadlineBar(Widget):
         units = self.session.profile.vocabulary.unit.plural
         return f"all {units}" if width >= _WIDE and len(self.session.profile.units) > 1 else ""
 
-    def _fitting(self, session: Session, width: int) -> list[list[Part]]:
+    def _fitting(self, session: Session, width: int) -> list[list[HeadlinePart]]:
         """The name, cut in the middle, and the items that have room beside it; figures are shortened before they go."""
         profile = session.profile
         name = clean(profile.name).removeprefix(profile.vocabulary.usual_name) or clean(profile.name)
@@ -129,13 +129,13 @@ def selection_parts(query: Query) -> tuple[str, ...]:
     ) if part)  # fmt: skip
 
 
-def _width(items: list[list[Part]]) -> int:
+def _width(items: list[list[HeadlinePart]]) -> int:
     return 1 + sum(2 + sum(cell_len(text) for text, _, _ in item) for item in items) - 2
 
 
 def headline_items(
     session: Session, palette: Palette, selected: Headline | None = None, *, short: bool = False
-) -> list[list[Part]]:
+) -> list[list[HeadlinePart]]:
     """Items of the headline, each a list of parts.
 
     ``selected``: figures of a selection, None: of the whole profile; ``short``: without decimals and some words.
@@ -147,7 +147,7 @@ def headline_items(
     profile, figures = session.profile, selected or Query(session).headline
     quiet, strong = palette.quiet, palette.strong
     total = (figures.device_ns if selected else total_ns(session)) if profile.timed else 0
-    items: list[list[Part]] = [
+    items: list[list[HeadlinePart]] = [
         [(f"{clean(profile.device.chip)} {profile.recording.name}", quiet, CHIP)],
         [("total ", quiet, 0), (time_text(total), strong, 0)] if profile.timed else [("no times", strong, 0)],
     ]

@@ -60,7 +60,7 @@ NOTHING: Final = ("", "N/A")
 DEVICES: Final = ("Device_id", "Device Type", "Device")
 
 #: ``time``: us as int64 ns; ``number``: float64; ``text``: codes and texts.
-Kind = Literal["time", "number", "text"]
+CellType = Literal["time", "number", "text"]
 
 
 class Texts(Struct, frozen=True, eq=False, dict=True):
@@ -148,7 +148,7 @@ class CsvTable(Struct, eq=False):
         """The first of some names that is a column; empty if none is."""
         return next((name for name in names if name in self.columns), "")
 
-    def read(self, wanted: Mapping[str, Kind]) -> dict[str, Any]:
+    def read(self, wanted: Mapping[str, CellType]) -> dict[str, Any]:
         """Reads columns: int64, float64 or ``Texts`` of one length. Names that the table lacks are left out."""
         of_device = self.first(*DEVICES) if self.device >= 0 else ""
         columns = _Columns(self, {**wanted, of_device: "text"})
@@ -172,7 +172,7 @@ class CsvTable(Struct, eq=False):
         self.rows = len(self.begin)
         return read
 
-    def read_rows(self, rows: I64, wanted: Mapping[str, Kind]) -> dict[str, Any]:
+    def read_rows(self, rows: I64, wanted: Mapping[str, CellType]) -> dict[str, Any]:
         """Reads columns of some rows by offset, after any column has been read; result as of ``read``.
 
         Raises:
@@ -215,7 +215,7 @@ class CsvTable(Struct, eq=False):
 class _Columns:
     """Columns that are read from blocks; names that the table lacks are left out."""
 
-    def __init__(self, table: CsvTable, wanted: Mapping[str, Kind]) -> None:
+    def __init__(self, table: CsvTable, wanted: Mapping[str, CellType]) -> None:
         self._table = table
         self._kinds = {name: kind for name, kind in wanted.items() if name in table.columns}
         self._codes = {name: _Codes() for name, kind in self._kinds.items() if kind == "text"}
@@ -334,7 +334,7 @@ class _Block(Struct, frozen=True, eq=False, dict=True):
         length: I32 = (self.stops[self.first + self.cells - 1] - self.begin).astype(np.int32)
         return length
 
-    def column(self, name: str, kind: Kind, codes: _Codes | None) -> Any:
+    def column(self, name: str, kind: CellType, codes: _Codes | None) -> Any:
         """Values of a column; codes of a text column."""
         number = self.column_numbers.get(name, 1 << 32)
         has = self.cells > number

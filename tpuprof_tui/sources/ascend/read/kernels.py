@@ -23,7 +23,7 @@ from tpuprof_tui.sources.chrome.nesting import Nesting
 
 from ..records import ASYNC_NPU, KERNEL_TEXTS
 from ..vocabulary import METRICS
-from .csv_table import CsvTable, Kind, Texts
+from .csv_table import CellType, CsvTable, Texts
 from .timeline import AI_CORES, AI_CORES_OF_DATABASE, COMMUNICATION_CORES, SliceClass, Timeline
 
 #: Keys of the known columns of the files; all other columns are metrics.
@@ -186,7 +186,7 @@ def kernels_of_table(table: CsvTable) -> Kernels:
     for column in table.columns:
         if column in KEYS:
             titles.setdefault(KEYS[column], column)
-    kinds: dict[str, Kind] = {key: "time" if key in _TIMES else "text" for key in titles}
+    kinds: dict[str, CellType] = {key: "time" if key in _TIMES else "text" for key in titles}
     read = table.read({titles[key]: kinds[key] for key in _AT_ONCE if key in titles})
     unknown = [column for column in table.columns if column not in KEYS]
     texts = _texts_among(table, [column for column in unknown if not _METRIC.fullmatch(column)])

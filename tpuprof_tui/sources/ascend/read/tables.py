@@ -25,7 +25,7 @@ from tpuprof_tui.model.strings import StringsOnDemand
 from tpuprof_tui.model.table import Table, TableColumns
 
 from ..records import ASYNC_NPU, HOST_TO_DEVICE, KERNEL_TEXTS, METRICS, OTHER, OTHERS, STEP_COLUMNS, STEP_KEYS
-from .csv_table import DEVICES, CsvTable, Kind, Texts, texts_of
+from .csv_table import DEVICES, CellType, CsvTable, Texts, texts_of
 from .database import Database, memory_columns
 from .files import Files, rounded_times
 from .kernels import Details, Kernels, no_texts
@@ -99,7 +99,7 @@ CSV: Final = {
         keeps_others=False),
 }  # fmt: skip
 #: What `CsvTable` reads for a kind that it does not know.
-_READ_AS: Final[dict[str, Kind]] = {"moment": "time", "MB": "number", "ns": "number", "exact": "text"}
+_READ_AS: Final[dict[str, CellType]] = {"moment": "time", "MB": "number", "ns": "number", "exact": "text"}
 #: Known columns that no view uses.
 _UNUSED: Final = frozenset((
     *DEVICES, "Ratio(%)", "Time(%)", "Call Stack", "Model Name", "Stream Ptr", "Active Release Time(us)",

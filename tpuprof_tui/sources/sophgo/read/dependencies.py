@@ -44,7 +44,7 @@ from tpuprof_tui.model.uniques import distinct_together, uniques
 from .arrays import I64, Bools
 
 #: Columns of links: kind, lane and row of the waiter, lane and row of the releaser.
-Part = tuple[I64, I64, I64, I64, I64]
+LinkColumns = tuple[I64, I64, I64, I64, I64]
 
 #: Links by message are used only if at least this share of the waits matches; lost records cost whole rounds.
 _LEAST_AGREEING: Final = 1 / 16
@@ -87,7 +87,7 @@ def dependencies(lanes: Sequence[Lane], groups: Groups, *, by_launch: bool = Tru
                  guessed=frozenset((LinkKind.TOGETHER,)))  # fmt: skip
 
 
-def _part(kind: LinkKind, waiter_lane: Any, waiter: I64, releaser_lane: Any, releaser: I64) -> Part:
+def _part(kind: LinkKind, waiter_lane: Any, waiter: I64, releaser_lane: Any, releaser: I64) -> LinkColumns:
     """Columns of links; a scalar lane is broadcast to all rows."""
     kinds, waiters, releasers = (
         np.broadcast_to(np.asarray(each, np.int64), len(waiter)) for each in (int(kind), waiter_lane, releaser_lane)
@@ -108,7 +108,7 @@ class _Epochs(Struct, frozen=True):
     scope: I64  #: Launch of each row; -1 unknown
 
 
-def _command_links(lanes: Sequence[Lane], groups: Groups, by_launch: bool) -> list[Part]:
+def _command_links(lanes: Sequence[Lane], groups: Groups, by_launch: bool) -> list[LinkColumns]:
     parts = []
     for unit in groups.units:
         within = groups.within(unit)
@@ -174,7 +174,7 @@ def _releasers(waiting: _Epochs, releasing: _Epochs, waiters: I64, command_ids: 
 # -- by message ---------------------------------------------------------------
 
 
-def _message_links(lanes: Sequence[Lane], groups: Groups) -> list[Part]:
+def _message_links(lanes: Sequence[Lane], groups: Groups) -> list[LinkColumns]:
     engines = {lane.kind: index for index, lane in enumerate(lanes)}
     parts = [
         _messages(lane, number, groups.unit_of(lane.group), engines[lane.kind])
@@ -206,7 +206,7 @@ def _messages(lane: Lane, number: int, unit: int, engine: int) -> I64:
     return np.stack(np.broadcast_arrays(number, rows, unit, engine, *columns, kernel)).astype(np.int64)
 
 
-def _rounds(events: I64, alone: bool) -> tuple[Bools, Part]:
+def _rounds(events: I64, alone: bool) -> tuple[Bools, LinkColumns]:
     """Mask of the events in rounds whose counts agree, and the links of these rounds.
 
     ``alone``: whether only events of one unit are matched with each other.

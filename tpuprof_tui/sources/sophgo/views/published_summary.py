@@ -7,12 +7,12 @@ from typing import Final
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.model.vocabulary import DETAIL
-from tpuprof_tui.views.answer import Answer, Column, Kind, Missing, Table, Target
+from tpuprof_tui.views.answer import Answer, Column, Missing, Table, Target, ValueKind
 
 from ..files.summary_table import COLUMNS, rate_remark, summary_rows
 
 #: Kind and unit of the columns of the answer, by kind of column of the summary.
-_KINDS: Final[dict[str, tuple[Kind, str]]] = {
+_KINDS: Final[dict[str, tuple[ValueKind, str]]] = {
     "core": ("text", ""), "percent": ("number", "%"), "time": ("duration", ""), "cycles": ("count", ""),
     "rate": ("rate", ""),
 }  # fmt: skip

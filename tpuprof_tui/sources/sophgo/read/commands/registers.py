@@ -45,8 +45,7 @@ def decode(chip: Chip, engine: str, data: bytes) -> DecodedCommand | None:
         return None
     operation = command_table(chip, engine).operations[found.operations[0]]
     value = int.from_bytes(data[: operation.size], "little")
-    function = int(found.codes()[1][0])
-    return DecodedCommand(operation, function, {field.name: field.of(value) for field in operation.fields})
+    return DecodedCommand(operation, int(found.codes()[1][0]), {bits.name: bits.of(value) for bits in operation.fields})
 
 
 def as_buffer(data: bytes | bytearray | memoryview | Bytes) -> Bytes:

@@ -68,6 +68,11 @@ def test_a_user_is_told_of_runs_of_sessions_and_of_clocks_that_differ():
     assert "2 recordings that are not of one run" in told(alone("a", 0, 5), alone("b", 90, 95))
     assert "2 recordings of the run, one after the other" in told(alone("a", 0, 5), alone("a", 90, 95))
     assert "Clocks of the hosts differ" in told(rank(0, 0, 5), rank(1, 3 * S, 3 * S + 5))
+    # a copy lies beside it, or two stages of a server are recorded in turn
+    copied = told(rank(0, 0, 5), rank(0, 0, 5), rank(1, 0, 5))
+    assert copied == "1 of 3 recordings are of a worker that another records at the same time."
+    stages = [Recorded("a", 0, 5, 0, "2 nccl", stage=stage) for stage in ("EXTEND", "DECODE")]
+    assert told(*stages) == "2 recordings of the run, one after the other."
 
 
 @given(some.lists(some.builds(

@@ -83,6 +83,16 @@ def test_launches_without_recorded_work_are_counted(tmp_path: Path, events: list
     assert [what for what, _, _ in lacking(profile)] == told
 
 
+def test_kernels_without_lengths_are_told(tmp_path: Path) -> None:
+    """All of length 0, as some recorders write; of whole us a few are 0, too."""
+    events = launched(6)
+    for zeros, told in ((6, [("6 of 6 kernels have a length of 0.", True)]), (3, [])):
+        for number, each in enumerate(each for each in events if each["cat"] == "kernel"):
+            each["dur"] = 300 * (number >= zeros)
+        profile = open_profile(written(tmp_path / f"{zeros}.pt.trace.json", events))
+        assert [(each.what, each.fragmentary) for each in profile.problems] == told
+
+
 def test_work_without_an_id_may_be_that_of_any_launch(tmp_path: Path) -> None:
     events = launched(6)
     nameless = [{**each, "args": {}} if each["cat"] == "kernel" else each for each in events]

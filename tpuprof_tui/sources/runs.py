@@ -90,7 +90,16 @@ def problems_of(recordings: Sequence[Recorded], places: Sequence[Place]) -> list
             what = f"Clocks of the hosts differ: recordings of one run are {time_text(starts[-1] - starts[0])} apart."
             problems.append(Problem(Severity.WARNING, what, "Each counts in its own window; their order is not known.",
                                     count=len(of_run)))  # fmt: skip
-    if len(runs) < len(sessions) and not problems:
+    latest: dict[tuple[int, str, str], int] = {}
+    again = 0
+    for each, place in sorted(zip(recordings, places, strict=True), key=lambda pair: pair[0].start):
+        whose = place.run, each.who, each.stage
+        again += latest.get(whose, each.start) > each.start
+        latest[whose] = max(latest.get(whose, each.end), each.end)
+    if again:
+        what = f"{again} of {len(recordings)} recordings are of a worker that another records at the same time."
+        problems.append(Problem(Severity.WARNING, what, "They may be copies; all are counted.", count=again))
+    elif len(runs) < len(sessions) and not problems:
         what = f"{len(sessions)} recordings of the run, one after the other."
         problems.append(Problem(Severity.NOTE, what, "The time between them is left out.", count=len(sessions)))
     return problems

@@ -83,6 +83,16 @@ def test_launches_without_recorded_work_are_counted(tmp_path: Path, events: list
     assert [what for what, _, _ in lacking(profile)] == told
 
 
+@pytest.mark.parametrize(("count", "judged"), [(1, True), (3, False)])
+def test_of_many_negative_lengths_nothing_is_concluded(tmp_path: Path, count: int, judged: bool) -> None:
+    events = launched(20)
+    for each in events[1 : 2 * count : 2]:
+        each["dur"] = -300
+    profile = open_profile(written(tmp_path / "a.pt.trace.json", events))
+    assert [each.what for each in profile.problems] == ["Events of negative duration."]
+    assert profile.is_fragmentary != judged
+
+
 def test_kernels_without_lengths_are_told(tmp_path: Path) -> None:
     """All of length 0, as some recorders write; of whole us a few are 0, too."""
     events = launched(6)

@@ -160,6 +160,20 @@ def test_a_rank_fewer_and_a_host_that_is_not_recorded_are_the_reason(capsys, tmp
     assert "No host is recorded in the other." in diff(capsys, str(both), str(device))["verdict"]["why"]
 
 
+def test_work_whose_launches_are_not_recorded_is_not_gone(capsys, tmp_path):
+    """Which step it belongs to is then not known: all of it is compared."""
+    whole = write_trace(tmp_path / "whole", H100)
+    record = json.loads(Path(whole).read_text())
+    for event in record["traceEvents"]:
+        event.get("args", {}).pop("correlation", 0)
+    alone = tmp_path / "alone.json"
+    alone.write_text(json.dumps(record))
+    for words in ((whole, str(alone)), (str(alone), whole)):
+        verdict = diff(capsys, *words)["verdict"]
+        assert verdict["per_step"] is None
+        assert verdict["why"] == "No part changed by more than noise."
+
+
 # -- per step
 
 

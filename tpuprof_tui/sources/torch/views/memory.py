@@ -23,7 +23,6 @@ from .worker_events import WorkerEvents, not_narrowed, of_workers, ratio
 
 UNKNOWN: Final = "<unknown>"
 BEFORE: Final = "<before recording>"
-_NEVER: Final = np.iinfo(np.int64).max
 _BYTES: Final = (
     Column("device", "Device"), Column("operator", "Operator", filter_column="name"), Column("calls", "Calls", "count"),
     Column("increase_bytes", "Increase", "bytes"), Column("self_increase_bytes", "Own increase", "bytes"),
@@ -130,8 +129,8 @@ def _lifetimes(instants: Frame) -> Frame:
 
     Returns:
         Texts ``device`` and ``operator`` (the allocating operator; missing if unknown), ``size`` in bytes, ``begin``
-        and ``end``, ns, missing if allocated before the recording, or never released; ``selected`` of the allocation;
-        ``until``, ns, when it was gone at the latest: its address was allocated again.
+        and ``end``, ns, missing if allocated before the recording, or never released; ``selected`` of the allocation,
+        and ``until`` when it may be held: its address may be allocated again.
     """
     # group by address; the stable sort keeps the order by time
     chosen = instants.take(instants["address"] != INT_MISSING)
@@ -154,7 +153,7 @@ def _lifetimes(instants: Frame) -> Frame:
         "size": np.r_[-change[released], change[lost], -change[strays]],
         "begin": np.where(stray, INT_MISSING, time[opener]),
         "end": np.r_[time[released], np.full(len(lost), INT_MISSING), time[strays]],
-        "until": np.r_[time[released], time[over], np.full(len(kept), _NEVER), time[strays]],
+        "until": np.r_[time[released], time[over], np.full(len(kept), np.iinfo(np.int64).max), time[strays]],
         "selected": chosen["selected"][opener],
     }, chosen.texts)  # fmt: skip
 

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 from pathlib import Path
@@ -480,6 +481,17 @@ def test_of_a_host_alone_the_longest_event_of_a_name_is_its_place():
     for name in kinds:
         begin, end = range_typed(side.places[name].range, TimeBase(profile.start_ns, profile.end_ns))
         assert end - begin == max(longest[name.removeprefix("operation:")], 1), name
+
+
+def test_gains_of_findings_are_whole_ns(capsys, tmp_path):
+    """Shares of a step that a table tells are gains, too: of Ascend output without kernels and timeline."""
+    base, statistics = str(SAMPLES / "ascend_synthetic"), tmp_path / "run"
+    shutil.copytree(base, statistics)
+    for name in ("trace_view.json", "kernel_details.csv"):
+        for path in statistics.rglob(name):
+            path.unlink()
+    assert main(["gate", str(statistics), "--against", base]) == 4
+    assert "Try    exposed_communication, at most " in capsys.readouterr().out
 
 
 def test_of_several_workers_the_largest_figure_counts(tmp_path):

@@ -366,7 +366,7 @@ class Comparison:
     def stepped(self) -> bool:
         """Whether both sides have marked steps, with like shares of the device's work, if any."""
         shares = [float(inside.mean()) for inside in self._in_steps if len(inside)] if self.steps else [0.0]
-        return 2 * min(shares, default=1) >= max(shares, default=1) > 0 and all(
+        return 5 * min(shares, default=1) > 3 * max(shares, default=1) and all(
             side.count and side.typical == side.typical and not side.guessed for side in self.steps or ()
         )
 

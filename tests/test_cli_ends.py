@@ -77,6 +77,25 @@ def test_an_empty_path_to_write_to_is_refused(words, name, tmp_path, monkeypatch
     assert list(tmp_path.iterdir()) == []
 
 
+def test_no_command_replaces_a_capture_or_a_baseline(tmp_path, capsys):
+    """``baseline save RUN1 RUN2`` lacks the name of its file."""
+    trace, kept = tmp_path / "run1.json", tmp_path / "kept.json"
+    trace.write_text(json.dumps({"traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "a", "pid": 1, "tid": 1, "ts": 0,
+                                                  "dur": 9}]}))  # fmt: skip
+    assert main(["baseline", "save", str(kept), str(trace)]) == 0
+    assert main(["baseline", "save", str(kept), str(trace)]) == 0
+    before = trace.read_bytes(), kept.read_bytes()
+    for words in (
+        ["baseline", "save", str(trace), str(trace)],
+        ["gate", str(trace), "--against", str(kept), "--output", str(trace)],
+        ["gate", str(trace), "--against", str(kept), "--output", str(kept)],
+        ["instructions", str(trace), "--output", str(trace)], ["export", str(trace), str(trace)],
+    ):  # fmt: skip
+        assert main(words) == 2
+        assert "which is not replaced" in capsys.readouterr().err
+    assert (trace.read_bytes(), kept.read_bytes()) == before
+
+
 def test_a_folder_of_captures_names_them():
     done = tool("summary", SAMPLES)
     assert done.returncode == 2

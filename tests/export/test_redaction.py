@@ -100,3 +100,4 @@ def test_placeholders_are_stable_and_names_of_layers_stay():
     ):
         assert redactor.name(name) == name
     assert redactor.name("lib/x/y.cu:12") == "path3:12"
+    assert redactor.text("--data s3://team-bucket/set?key=abc then (https://h:8080/a)") == "--data path4 then (path5)"

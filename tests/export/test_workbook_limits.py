@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 
 import numpy as np
+import openpyxl
 import pytest
 from profiles import Texts, big_profile, make_lane, make_profile, small_profile
 from workbook_reading import header_row, parts_of, table_of, written
 
 from tpuprof_tui.analysis.query import query_of
+from tpuprof_tui.cli.main import main
 from tpuprof_tui.formats.files import WriteError
 from tpuprof_tui.formats.xlsx import book as workbook_book
 from tpuprof_tui.model import Scopes
@@ -51,6 +54,16 @@ def hostile_profile():
     )  # fmt: skip
     scopes = Scopes(codes["kernel"], np.zeros(count, np.int32))
     return make_profile([lane], strings=texts.build(), scopes=scopes)
+
+
+def test_names_of_sheets_are_those_of_series_without_their_control_characters(tmp_path):
+    trace = [{"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 0, "dur": 5}]
+    trace += [{"ph": "C", "name": "=\x1b[1m\ufffe/x", "pid": 0, "ts": time, "args": {"a": time}} for time in (1, 2)]
+    path = tmp_path / "counters.pt.trace.json"
+    path.write_text(json.dumps({"traceEvents": trace}))
+    assert main(["export", str(path), str(tmp_path / "out"), "--only", "xlsx"]) == 0
+    (file,) = (tmp_path / "out").glob("*.xlsx")
+    assert any("1m" in title for title in openpyxl.load_workbook(file).sheetnames)
 
 
 def test_texts_of_a_capture_stay_texts(tmp_path):

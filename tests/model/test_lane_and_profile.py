@@ -90,6 +90,11 @@ def test_every_lane_says_of_what_kind_it_is():
     assert compile_filter("cart", profile)(profile.lanes[2]).all()
 
 
+def test_without_lanes_their_kinds_are_a_table_all_the_same():
+    """Memory alone was recorded: the explorer groups by kind of lane, too."""
+    assert len(replace(make_profile([]), strings={}).strings["engine"]) == 0
+
+
 def test_the_device_part_leaves_the_host_out():
     profile = small_profile(1, event_count=20)
     assert profile.device_part is profile

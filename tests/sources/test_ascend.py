@@ -1755,3 +1755,14 @@ def test_sections_of_a_timeline_are_read_by_other_processes(tmp_path, monkeypatc
     monkeypatch.setattr(collector, "memory_bytes", lambda: path.stat().st_size)
     assert _plain(trace_view.read_trace_view([path], path.name)) == _plain(alone)
     assert len(begun) == 1, "nor where memory is short"
+
+
+@pytest.mark.parametrize("rows", [50, 32])
+def test_a_table_of_kernels_that_was_cut_behind_a_row_is_told(tmp_path, rows):
+    """Sums over it are less than those over the timeline."""
+    run = tmp_path / RANK
+    shutil.copytree(SAMPLES / "ascend_synthetic" / RANK, run)
+    table = run / OUTPUT / "kernel_details.csv"
+    table.write_text("".join(table.read_text().splitlines(keepends=True)[: rows + 1]))
+    told = [each for each in open_profile(run).problems if "behind the table's last kernel" in each.what]
+    assert [each.lost for each in told] == ([] if rows == 50 else [17])

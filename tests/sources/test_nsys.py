@@ -17,7 +17,7 @@ from tpuprof_tui import open_profile
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.errors import UnreadableError
-from tpuprof_tui.model import INT_MISSING
+from tpuprof_tui.model import INT_MISSING, Severity
 from tpuprof_tui.sources.catalog import Catalog
 from tpuprof_tui.sources.sqlite import SqliteFile
 from tpuprof_tui.views.registry import views_of
@@ -302,6 +302,17 @@ def test_absurd_values_are_left_out_and_said(tmp_path):
     assert sum(map(len, profile.lanes)) == 7
     for view in reported(path).values():
         assert view
+
+
+def test_times_that_were_not_collected_are_no_zeros(tmp_path):
+    """CUPTI writes two zeros; a word is no number."""
+    path = written(tmp_path / "a.sqlite", CUPTI_ACTIVITY_KIND_KERNEL=[
+        kernel(1000, 2000), kernel(0, 0, 2), {**kernel(0, 3000, 3), "start": "soon"}, kernel(4000, 5000, 4),
+    ])  # fmt: skip
+    profile = open_profile(path)
+    (problem,) = (each for each in profile.problems if each.severity is Severity.ERROR)
+    assert (problem.what, problem.lost) == ("Events without a time, or with one out of range.", 2)
+    assert (profile.start_ns, profile.end_ns, sum(map(len, profile.lanes))) == (0, 4000, 2)
 
 
 @pytest.mark.parametrize("share", [0.1, 0.3, 0.5, 0.7, 0.9, 0.97])

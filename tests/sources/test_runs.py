@@ -68,6 +68,11 @@ def test_a_user_is_told_of_runs_of_sessions_and_of_clocks_that_differ():
     assert "2 recordings that are not of one run" in told(alone("a", 0, 5), alone("b", 90, 95))
     assert "2 recordings of the run, one after the other" in told(alone("a", 0, 5), alone("a", 90, 95))
     assert "Clocks of the hosts differ" in told(rank(0, 0, 5), rank(1, 3 * S, 3 * S + 5))
+    # a copy lies beside it, or two stages of a server are recorded in turn
+    copied = told(rank(0, 0, 5), rank(0, 0, 5), rank(1, 0, 5))
+    assert copied == "1 of 3 recordings are of a worker that another records at the same time."
+    stages = [Recorded("a", 0, 5, 0, "2 nccl", stage=stage) for stage in ("EXTEND", "DECODE")]
+    assert told(*stages) == "2 recordings of the run, one after the other."
 
 
 @given(some.lists(some.builds(
@@ -150,6 +155,23 @@ def test_the_length_of_sessions_is_that_of_what_was_recorded(tmp_path):
     assert info_record(profile)["total_ns"] == 1_520_000  # with the host
     (_, end), (start, _) = profile.windows
     assert query_of(profile, range=(end - 100_000, start + 200_000)).span == 300_000
+
+
+def test_a_step_has_the_window_of_its_session_in_each(tmp_path):
+    for number in range(2):
+        path = trace(tmp_path / f"w.{number}.pt.trace.json", DAY // 1000 + number * 60_000_000)
+        record = json.loads(path.read_text())
+        first = record["traceEvents"]
+        record["traceEvents"] += [{**each, "ts": each["ts"] + 2000} for each in first]
+        mark = {"ph": "X", "cat": "user_annotation", "pid": 1, "tid": 1, "dur": 1500}
+        record["traceEvents"] += [{**mark, "name": f"ProfilerStep#{step}", "ts": first[0]["ts"] + 2000 * step}
+                                  for step in range(2)]  # fmt: skip
+        for each in record["traceEvents"][2:4]:
+            each["args"] = {**each["args"], "correlation": 2}
+        path.write_text(json.dumps(record))
+    query = query_of(open_profile(tmp_path), step=1)
+    assert [query.window_of(unit) for unit in query.units] == [query.window_of(-1, lane) for lane in query.lanes]
+    assert len({end - start for start, end in map(query.window_of, query.units)}) == 1
 
 
 def test_a_folder_is_listed_by_session_unless_all_are_ranks_of_one_job(tmp_path):

@@ -83,6 +83,26 @@ def test_launches_without_recorded_work_are_counted(tmp_path: Path, events: list
     assert [what for what, _, _ in lacking(profile)] == told
 
 
+@pytest.mark.parametrize(("count", "judged"), [(1, True), (3, False)])
+def test_of_many_negative_lengths_nothing_is_concluded(tmp_path: Path, count: int, judged: bool) -> None:
+    events = launched(20)
+    for each in events[1 : 2 * count : 2]:
+        each["dur"] = -300
+    profile = open_profile(written(tmp_path / "a.pt.trace.json", events))
+    assert [each.what for each in profile.problems] == ["Events of negative duration."]
+    assert profile.is_fragmentary != judged
+
+
+def test_kernels_without_lengths_are_told(tmp_path: Path) -> None:
+    """All of length 0, as some recorders write; of whole us a few are 0, too."""
+    events = launched(6)
+    for zeros, told in ((6, [("6 of 6 kernels have a length of 0.", True)]), (3, [])):
+        for number, each in enumerate(each for each in events if each["cat"] == "kernel"):
+            each["dur"] = 300 * (number >= zeros)
+        profile = open_profile(written(tmp_path / f"{zeros}.pt.trace.json", events))
+        assert [(each.what, each.fragmentary) for each in profile.problems] == told
+
+
 def test_work_without_an_id_may_be_that_of_any_launch(tmp_path: Path) -> None:
     events = launched(6)
     nameless = [{**each, "args": {}} if each["cat"] == "kernel" else each for each in events]

@@ -213,6 +213,22 @@ def test_what_is_held_at_the_peak_is_what_one_finds_instant_by_instant():
     assert next(row for row in found if row["operator"] == "aten::_foreach_add_")["allocations"] == 4
 
 
+def test_memory_that_was_allocated_again_is_not_held_twice(tmp_path):
+    """Its release was lost: 1 KiB is held at the peak, not 2."""
+
+    def instant(at, change, held):
+        return {"ph": "i", "s": "t", "cat": "cpu_instant_event", "name": "[memory]", "pid": 1, "tid": 1, "ts": at,
+                "args": {"Device Type": 1, "Device Id": 0, "Addr": 4096, "Bytes": change, "Total Allocated": held,
+                         "Total Reserved": 4096}}  # fmt: skip
+
+    events = [instant(10, 1024, 1024), instant(20, 2048, 2048),
+              {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 0, "dur": 30}]  # fmt: skip
+    path = tmp_path / "again.pt.trace.json"
+    path.write_text(json.dumps({"traceEvents": events}))
+    (held,) = rows(report(path), "memory", "held")
+    assert (held["bytes"], held["share"]) == (2048, 1)
+
+
 def test_secrets_are_not_told(folder, tmp_path):
     trace = json.loads(gzip.decompress((folder / NAME).read_bytes()))
     trace["metadata"] = {"environ": {"API_TOKEN": "hidden-value"}}

@@ -28,6 +28,10 @@ def test_columns_that_are_compared_have_one_unit():
     # of both sides and of host and device
     keys = [f"{side}_{unit}_self_us" for side in ("base", "other") for unit in ("host", "device")]
     assert headers(*durations(*keys), rows=[(1, 2, 3, 45_000_000)]) == ["Found (ms)", *keys]
+    # their differences have one of their own
+    deltas = [f"delta_{unit}_self_us" for unit in ("host", "device")]
+    found = headers(*durations(*keys, *deltas), rows=[(1, 2, 3, 45_000_000, 0, 7)])
+    assert found == ["Found (ms)", *keys, *(f"{key} (ns)" for key in deltas)]
 
 
 def test_names_that_only_begin_like_a_side_are_no_pair():

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 from pathlib import Path
@@ -144,13 +145,15 @@ def test_lost_records_leave_open_what_they_could_explain():
     ):  # fmt: skip
         sides = [Run("", base, lost[0])], [Run("", other, lost[1])]
         assert gate(*sides, rule).result == gate(*sides).result == result
-    # of other figures only how much they shrank is known; what is lost without a number counts as well
+    # of other figures only how much they shrank, or the base did, is known; what is lost without a number counts too
     for figure in ("total", "step", "overview.busiest_us"):
         less, more = ({"total": Figure(100.0), figure: Figure(value, 1, 0.0, 9)} for value in (50.0, 100.0))
         for run in (Run("", less, 3), Run("", less, incomplete=True)):
             assert gate([Run("", more)], [run], [Rule.parse(f"{figure}>5%")]).result == "INCONCLUSIVE"
         assert gate([Run("", more)], [Run("", more, 3)], [Rule.parse(f"{figure}>5%")]).result == "PASS"
         assert gate([Run("", less)], [Run("", more, 3)], [Rule.parse(f"{figure}>5%")]).result == "FAIL"
+        for run in (Run("", less, 3), Run("", less, incomplete=True)):
+            assert gate([run], [Run("", more)], [Rule.parse(f"{figure}>5%")]).result == "INCONCLUSIVE"
     unnamed = {**few, "kernel:-": Figure(9.0, 4, 0.01, 3)}
     assert gate([Run("", few)], [Run("", unnamed)]).result == "FAIL"
     assert gate([Run("", few)], [Run("", unnamed, 3)]).result == "INCONCLUSIVE"
@@ -480,6 +483,17 @@ def test_of_a_host_alone_the_longest_event_of_a_name_is_its_place():
         assert end - begin == max(longest[name.removeprefix("operation:")], 1), name
 
 
+def test_gains_of_findings_are_whole_ns(capsys, tmp_path):
+    """Shares of a step that a table tells are gains, too: of Ascend output without kernels and timeline."""
+    base, statistics = str(SAMPLES / "ascend_synthetic"), tmp_path / "run"
+    shutil.copytree(base, statistics)
+    for name in ("trace_view.json", "kernel_details.csv"):
+        for path in statistics.rglob(name):
+            path.unlink()
+    assert main(["gate", str(statistics), "--against", base]) == 4
+    assert "Try    exposed_communication, at most " in capsys.readouterr().out
+
+
 def test_of_several_workers_the_largest_figure_counts(tmp_path):
     torch_trace.write_run(tmp_path, ranks=2, steps=2, layers=2)
     profile = open_profile(tmp_path)
@@ -490,6 +504,19 @@ def test_of_several_workers_the_largest_figure_counts(tmp_path):
     assert shares[1] > 2 * shares[0]
     assert run.figures["overview.dataloader_us"].value == pytest.approx(max(shares))
     assert run.figures["overview.communication_us"].value == max(each.figure("communication_us") for each in told)
+
+
+def test_other_numbers_of_units_and_steps_are_told(capsys, tmp_path):
+    """Sums of more of them are larger, by themselves; a baseline knows the numbers, too."""
+    for name, ranks, steps in (("one", 1, 3), ("two", 2, 4)):
+        torch_trace.write_run(tmp_path / name, ranks=ranks, steps=steps, layers=2)
+    kept = str(tmp_path / "kept.json")
+    assert main(["baseline", "save", kept, str(tmp_path / "one")]) == 0
+    capsys.readouterr()
+    for base in (kept, str(tmp_path / "one")):
+        main(["gate", str(tmp_path / "two"), "--against", base, "--json"])
+        why = json.loads(capsys.readouterr().out)["verdict"]["why"]
+        assert "The other has 1 unit more (1 -> 2). The other has 1 step more (3 -> 4)." in why
 
 
 def test_names_beyond_the_third_of_different_launches_are_counted(capsys):

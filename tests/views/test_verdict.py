@@ -22,6 +22,7 @@ from tpuprof_tui.views.comparing import Compared
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 
+import torch_trace  # noqa: E402
 from capture_writer.capture import write_capture  # noqa: E402
 from capture_writer.options import Options  # noqa: E402
 
@@ -139,6 +140,38 @@ def test_a_side_without_work_of_a_device_is_the_reason(capsys):
     device, host = (str(SAMPLES / name) for name in ("torch_cuda_synthetic", "torch_cpu_recorded"))
     assert diff(capsys, device, host)["verdict"]["why"].startswith("No work of a device is recorded in the other.")
     assert diff(capsys, host, device)["verdict"]["why"].startswith("No work of a device is recorded in the base.")
+
+
+def test_a_rank_fewer_and_a_host_that_is_not_recorded_are_the_reason(capsys, tmp_path):
+    """Sums are of all units: the names of what a missing one ran are no reason."""
+    run, half = tmp_path / "run", tmp_path / "half"
+    for folder in (run, half):
+        torch_trace.write_run(folder, ranks=2, steps=2, layers=2)
+    second = sorted(half.glob("*"))[1]
+    second.write_bytes(second.read_bytes()[:100])
+    for base, other, told in ((run, half, "1 GPU fewer (2 -> 1)."), (half, run, "1 GPU more (1 -> 2).")):
+        why = diff(capsys, str(base), str(other), status=1)["verdict"]["why"]
+        assert why.startswith(f"The other has {told}")
+    both, device = (tmp_path / f"{name}.json" for name in ("both", "device"))
+    events = json.loads(Path(write_trace(tmp_path / "whole", H100)).read_text())["traceEvents"]
+    events = [each for each in events if each["cat"] != "user_annotation"]
+    for path, some in ((both, events), (device, [each for each in events if each["cat"] == "kernel"])):
+        path.write_text(json.dumps({"traceEvents": some}))
+    assert "No host is recorded in the other." in diff(capsys, str(both), str(device))["verdict"]["why"]
+
+
+def test_work_whose_launches_are_not_recorded_is_not_gone(capsys, tmp_path):
+    """Which step it belongs to is then not known: all of it is compared."""
+    whole = write_trace(tmp_path / "whole", H100)
+    record = json.loads(Path(whole).read_text())
+    for event in record["traceEvents"]:
+        event.get("args", {}).pop("correlation", 0)
+    alone = tmp_path / "alone.json"
+    alone.write_text(json.dumps(record))
+    for words in ((whole, str(alone)), (str(alone), whole)):
+        verdict = diff(capsys, *words)["verdict"]
+        assert verdict["per_step"] is None
+        assert verdict["why"] == "No part changed by more than noise."
 
 
 # -- per step

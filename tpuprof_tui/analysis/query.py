@@ -145,8 +145,8 @@ class Query(Struct, frozen=True, eq=False, dict=True):
     def window_of(self, group: int, lane: int = -1) -> tuple[int, int]:
         """The part of the window in which a group's session, or a lane's, was recorded; -1: any session."""
         start, end = self.extent
-        if self._is_of_step and group >= 0:
-            start, end = self._step_part.profile.window_of_group(group)
+        if self._is_of_step:
+            start, end = self._step_part.profile.window_of_group(group if lane < 0 else self.profile.lanes[lane].group)
         return self.session.clip_window(start, end, lane, group)
 
     @property

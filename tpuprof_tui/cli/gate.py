@@ -51,6 +51,8 @@ def print_gate(options: argparse.Namespace) -> int:
         raise UsageError(
             f"{output}: a result file must end in {', '.join(_FORMS)}.", "These are JSON, Markdown, JUnit."
         )
+    if output is not None and is_baseline(output):
+        raise UsageError(f"{output} is a baseline, which is not replaced.", "Name another result file.")
     rules = list(map(Rule.parse, options.fail_on or ()))
     views = {rule.figure.partition(".")[0] for rule in rules}
     other = _side(options.others, options, findings=True, views=views)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -12,7 +13,7 @@ from tpuprof_tui import __version__
 from tpuprof_tui.export.outputs import TABLES, outputs_of_all
 from tpuprof_tui.formats.parsing import step_typed
 from tpuprof_tui.model.vocabulary import Output, join_words
-from tpuprof_tui.sources.catalog import SOURCES, SourceOption, vocabularies
+from tpuprof_tui.sources.catalog import SOURCES, Catalog, SourceOption, vocabularies
 
 from .texts import said
 
@@ -42,9 +43,11 @@ def _number(flags: str, commands: str, text: str, **settings: Any) -> CommandOpt
 
 
 def output_path(text: str) -> str:
-    """Parses a path to write to; refuses an empty one, such as an unset variable of the shell."""
+    """Parses a path to write to; refuses an empty one, such as an unset variable of the shell, and a capture's file."""
     if not text.strip():
         raise argparse.ArgumentTypeError("the path is empty")
+    if os.path.isfile(text) and Catalog().source_of(text) is not None:
+        raise argparse.ArgumentTypeError(f"{text} is a capture, which is not replaced")
     return text
 
 

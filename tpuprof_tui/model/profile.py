@@ -293,7 +293,7 @@ class Profile(Struct, frozen=True, eq=False, dict=True, weakref=True):
         """Adds the derived columns (kind, duration, unit and port number) and ``meaning`` to all lanes."""
         lacking = [lane.kind for lane in self.lanes if LANE_KIND.key not in lane]
         kinds = Strings(dict.fromkeys((*self.strings.get(LANE_KIND.key, ()), *lacking)))
-        if lacking:
+        if lacking or LANE_KIND.key not in self.strings:
             force_setattr(self, "strings", {**self.strings, LANE_KIND.key: kinds})
         codes = {kind: code for code, kind in enumerate(kinds)}
         meaning = next((each for lane in self.lanes if (each := lane.meaning) is not None), None)

@@ -45,6 +45,10 @@ class Word(Struct, frozen=True):
         """A count with the noun: ``1 core``, ``2,000 cores``."""
         return f"{count:,} {self.one if count == 1 else self.plural}"
 
+    def more(self, base: int, other: int) -> str:
+        """How many more, or fewer, of them another has than a base: ``2 cores fewer (8 -> 6)``."""
+        return f"{self.of(abs(other - base))} {'more' if other > base else 'fewer'} ({base:,} -> {other:,})"
+
 
 class Shades(Struct, frozen=True):
     """A colour, ``#rrggbb``, on dark and on light backgrounds, and safe for colour blindness.

@@ -8,6 +8,7 @@ Sessions lie one after the other, without the time between them, in which nothin
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Final
 
 from msgspec import Struct
@@ -90,7 +91,13 @@ def problems_of(recordings: Sequence[UnplacedRecording], places: Sequence[Record
             what = f"Clocks of the hosts differ: recordings of one run are {time_text(starts[-1] - starts[0])} apart."
             problems.append(Problem(Severity.WARNING, what, "Each counts in its own window; their order is not known.",
                                     count=len(of_run)))  # fmt: skip
-    if len(runs) < len(sessions) and not problems:
+    known = sorted((place.run, each.who, each.stage, each.start, each.end)
+                   for each, place in zip(recordings, places, strict=True))  # fmt: skip
+    again = sum(one[:3] == other[:3] and one[4] > other[3] for one, other in pairwise(known))
+    if again:
+        what = f"{again} of {len(recordings)} recordings are of a worker that another records at the same time."
+        problems.append(Problem(Severity.WARNING, what, "They may be copies; all are counted.", count=again))
+    elif len(runs) < len(sessions) and not problems:
         what = f"{len(sessions)} recordings of the run, one after the other."
         problems.append(Problem(Severity.NOTE, what, "The time between them is left out.", count=len(sessions)))
     return problems

@@ -55,9 +55,9 @@ class SqliteFile:
         # pages of a damaged file may lead to one another: no more rows, and steps of SQLite, than a sound one takes
         self._most_rows = file_size(path) // _LEAST_ROW
         self._ticks = 0
-        where = quote(str(path.absolute()))
+        where = f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1"
         try:
-            self._connection = sqlite3.connect(f"file:{where}?mode=ro&immutable=1", uri=True, check_same_thread=False)
+            self._connection = sqlite3.connect(where, uri=True, check_same_thread=False)
             self._connection.set_progress_handler(self._goes_on_too_long, _TICK)
             self._connection.text_factory = lambda data: data.decode("utf-8", "replace")
             self._connection.execute("pragma trusted_schema = off")
@@ -90,14 +90,16 @@ class SqliteFile:
     def integers(
         self, table: str, *columns: str, progress: Callable[[int], None] = lambda rows: None
     ) -> dict[str, I64]:
-        """Columns of integers, and the ``rowid``, in its order; missing are nulls and columns that the table lacks.
+        """Columns of integers, and the ``rowid``, in its order; missing are nulls, words and columns that it lacks.
 
         SQLite joins the numbers of a block of rows to one text for each column, which takes half the time of fetching
         rows. ``progress`` is called with the number of rows so far.
         """
         parts: list[list[I64]] = [[] for _ in range(len(columns) + 1)]
-        named = ", ".join(f"ifnull(cast({self._selected(table, each, 'null')} as integer), {INT_MISSING}) as c{place}"
-                          for place, each in enumerate(columns))  # fmt: skip
+        found = (self._selected(table, each, "null") for each in columns)
+        # numbers sort before all texts
+        named = ", ".join(f"ifnull(cast(case when {each} < '' or {each} glob '[-0-9]*' then {each} end as integer),"
+                          f" {INT_MISSING}) as c{place}" for place, each in enumerate(found))  # fmt: skip
         joined = ", ".join(f"group_concat(c{place})" for place in range(len(columns)))
         last, rows, self._ticks = INT_MISSING, 0, 0
         try:

@@ -9,7 +9,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from tpuprof_tui.analysis.query import Query
-from tpuprof_tui.formats.escape import clean
+from tpuprof_tui.formats.escape import clean, sheet_text
 from tpuprof_tui.formats.text import in_sentence
 from tpuprof_tui.lazy_names import lazy_pattern
 
@@ -101,7 +101,7 @@ def _scaled(value: Any, kind: ValueKind) -> Any:
 
 def _title(wanted: str, taken: set[str]) -> str:
     """A valid sheet name that is unique ignoring case, as spreadsheets require."""
-    plain = _NOT_IN_TITLES.sub(" ", wanted).strip()[:_LONGEST_TITLE] or "Sheet"
+    plain = _NOT_IN_TITLES.sub(" ", sheet_text(wanted)).strip()[:_LONGEST_TITLE] or "Sheet"
     name, number = plain, 1
     while name.casefold() in taken:
         number += 1

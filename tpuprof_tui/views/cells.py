@@ -32,7 +32,7 @@ _MOST_NAMES: Final = 20_000
 #: Prefix of the keys of difference columns.
 DELTA: Final = "delta_"
 #: Beginnings of the keys of columns that are compared: the same figure of both sides, of host and device.
-_COMPARED: Final = (("base_", "other_"), ("host_", "device_"))
+_COMPARED: Final = (("base_", "other_"), ("host_", "device_"), (f"{DELTA}host_", f"{DELTA}device_"))
 #: Indentation per tree level, and the deepest level that is indented.
 INDENT: Final = "  "
 MOST_INDENTED: Final = 20
@@ -113,7 +113,7 @@ def _compared_figures(keys: Sequence[str]) -> dict[str, str]:
         for key, figure in figures.items():
             prefix = next((each for each in prefixes if figure.startswith(each)), "")
             if prefix and all(f"{each}{figure[len(prefix) :]}" in known for each in prefixes):
-                figures[key] = figure[len(prefix) :]
+                figures[key] = f"{figure[len(prefix) :]}{prefixes}"
     return figures
 
 

@@ -153,13 +153,12 @@ class Compared(Struct, frozen=True, eq=False, dict=True):
         if not marked or counts[0] == counts[1]:
             return ""
         word = sides[0].word
-        more = f"{word.of(abs(counts[1] - counts[0]))} {'more' if counts[1] > counts[0] else 'fewer'}"
+        more = f"The other has {word.more(*counts)}"
         if self.comparison.stepped:
-            return f"The other has {more} ({counts[0]:,} -> {counts[1]:,})."
+            return f"{more}."
         typical = (side.typical for side in self._counted_steps)
         lengths = " -> ".join(time_text(round(length)) if length == length else "-" for length in typical)
-        return (f"The other has {more} ({counts[0]:,} -> {counts[1]:,}); {word.with_article} takes {lengths}. "
-                "--step N compares one.")  # fmt: skip
+        return f"{more}; {word.with_article} takes {lengths}. --step N compares one."
 
     def answer(self, view: View) -> Answer:
         """The answer of a view, joined from both sides."""

@@ -74,7 +74,7 @@ def _bounded(query: Query, rule: Rule) -> Iterator[Finding]:
             gain = min(found.gain, *bounds, *([found.whole] if found.whole else []))
             if found.whole is None and gain < least:
                 continue
-            found = replace(found, gain=gain)
+            found = replace(found, gain=round(gain))  # ns, as all times
         yield found
 
 

@@ -31,6 +31,7 @@ from tpuprof_tui.formats.tables import Table as TextTable
 from tpuprof_tui.formats.units import percent_text, time_text
 from tpuprof_tui.model.intervals import last_of_each
 from tpuprof_tui.model.uniques import uniques
+from tpuprof_tui.model.vocabulary import Word
 
 from .comparing import Compared
 from .diff_report import change_of, has_lost_records, outcome_record
@@ -99,9 +100,10 @@ def side_of(query: Query, path: str, *, findings: bool = False, views: Collectio
     for kernel in uniques(launches.kernel[launches.kernel >= 0]).tolist() if launches.known and launches.named else ():
         hashes = launches.signature[launches.kernel == kernel]
         signatures[comparison.joint.kernels[kernel]] = len(hashes), int(np.bitwise_xor.reduce(uniques(hashes)))
+    stepped = bool(steps) and not query.steps.guessed
     run = Run(path, figures, comparison.lost.base, signatures, recorded_operands(query.profile),
               names_by_code(query.profile), has_lost_records(compared), query.profile.is_fragmentary,
-              bool(steps) and not query.steps.guessed)  # fmt: skip
+              stepped, len(query.profile.units), stepped * len(uniques(query.steps.steps.number)))  # fmt: skip
     return Side(
         (run,), words.source, query.profile.device.chip if words.one_chip else "",
         dict(words.work_breakdowns).get("kernels", ""), _findings(query) if findings else (),
@@ -270,8 +272,8 @@ def why_gated(result: Gate, base: Side, other: Side) -> str:
         path = line_text(fragmentary[0], 200)
         return f"More than 5 % of the device's events of {path} are not recorded or not believed: nothing is judged."
     broken = [each for each in result.rules if each.result == "FAIL"]
-    changed = _other_launches(base, other)
-    note = f" {changed}" if changed else ""
+    note = "".join(f" {sentence}" for sentence in (*_more(base.runs[0], other.runs[0]), _other_launches(base, other))
+                   if sentence)  # fmt: skip
     parts = [each for each in broken if each.rule.figure.startswith(PARTS)]
     if broken:
         most = max(parts or broken, key=_severity)
@@ -296,6 +298,13 @@ def why_gated(result: Gate, base: Side, other: Side) -> str:
 
 def _severity(outcome: RuleOutcome) -> tuple[float, bool]:
     return outcome.amount.delta, outcome.rule.figure.startswith("kernel:")
+
+
+def _more(base: Run, other: Run) -> Iterator[str]:
+    """Other numbers of units and marked steps: then all sums differ."""
+    for word, counts in ((Word("unit"), (base.units, other.units)), (Word("step"), (base.steps, other.steps))):
+        if all(counts) and counts[0] != counts[1]:
+            yield f"The other has {word.more(*counts)}."
 
 
 def _other_launches(base: Side, other: Side) -> str:

@@ -27,7 +27,8 @@ _SUFFIXES: Final = (
     "\\w*model|profile|prof|safetensors|ckpt|ipynb|exe|dll"
 )
 _PATHS: Final = (
-    # file:///..., \\host\share\..., C:\... and C:/...
+    # s3://..., file:///..., \\host\share\..., C:\... and C:/...
+    r"(?i:\b(?!file:)[a-z][a-z0-9+.-]*://[^\s'\"<>|(),\]}]+)",
     rf"\bfile://[^{_END}]+|\\\\[\w.-]+(?:\\[^\\/{_END}]+)+|\b[A-Za-z]:[\\/](?:[^\\/:*?\"<>|\r\n]+[\\/])*[^\\/{_END}]*",
     # below a top-level folder, below a home directory, or with a file suffix
     rf"(?<![\w./~-])/(?:{_TOPS})(?:/[^/{_END}]+)+/?|(?<![\w/])~[\w.-]*(?:/[^/{_END}]+)+/?",

@@ -364,10 +364,10 @@ class Comparison:
 
     @cached_property
     def stepped(self) -> bool:
-        """Whether both sides have marked steps, with device work if they have any: a step is compared with a step."""
-        return self.steps is not None and all(
-            side.count and side.typical == side.typical and not side.guessed and bool(inside.any() or not len(inside))
-            for side, inside in zip(self.steps, self._in_steps, strict=True)
+        """Whether both sides have marked steps, with like shares of the device's work, if any."""
+        shares = [float(inside.mean()) for inside in self._in_steps if len(inside)] if self.steps else [0.0]
+        return 5 * min(shares, default=1) > 3 * max(shares, default=1) and all(
+            side.count and side.typical == side.typical and not side.guessed for side in self.steps or ()
         )
 
     @cached_property

@@ -67,6 +67,8 @@ class Run(Struct, frozen=True):
     incomplete: bool = False  #: Whether records are lost or unreadable, how many is not always known
     fragmentary: bool = False  #: Whether so many are lost that nothing is concluded from the others
     stepped: bool = False  #: Whether it has marked steps
+    units: int = 0  #: Number of its units; 0: unknown
+    steps: int = 0  #: Number of its marked steps
 
     def renamed(self, names: Mapping[str, str]) -> Run:
         """The run with joint names of figures (`joint_names`); those that get one name are added up."""
@@ -179,9 +181,8 @@ def gate(
         )  # fmt: skip
     noise = _noise(base, other, run_noise)
     lost = Lost(sum(run.lost for run in base), sum(run.lost for run in other))
-    incomplete = Lost(
-        lost.base + any(run.incomplete for run in base), lost.other + any(run.incomplete for run in other)
-    )
+    unknown = [any(run.incomplete for run in side) for side in (base, other)]
+    incomplete = Lost(lost.base + unknown[0], lost.other + unknown[1])
     found = []
     for each in _test_family(rules or [Rule.parse(DEFAULT_RULE)], base, other, noise, level):
         recorded = _is_recorded(each, base, other)
@@ -275,8 +276,9 @@ def _may_be_lost(outcome: RuleOutcome, lost: Lost) -> bool:
     if not amount.delta or lost == NOTHING_LOST:
         return False
     if f"{kind}:" not in PARTS:
-        less = amount.delta < 0 and (amount.high is None or amount.high < 0)
-        return bool(lost.other) and less and outcome.result == "PASS"
+        if outcome.result == "FAIL":
+            return bool(lost.base)
+        return bool(lost.other) and amount.delta < 0 and (amount.high is None or amount.high < 0)
     more = amount.other_count - amount.base_count
     return name == UNKNOWN or bool(lost.base and more > 0 if outcome.result == "FAIL" else lost.other and more < 0)
 

@@ -91,9 +91,8 @@ class Verdict(Struct, frozen=True, eq=False, dict=True):
         causes = sorted(self._causes(), key=lambda cause: -cause.weight)
         told = [cause.sentence for cause in causes[:1] if cause.weight]
         if lost.base or lost.other:
-            which = [
-                f"{count:,} of the {side}" for side, count in (("base", lost.base), ("other", lost.other)) if count
-            ]
+            sides = ("base", lost.base), ("other", lost.other)
+            which = [f"{count:,} of the {side}" for side, count in sides if count]
             told.insert(0, f"Records are lost, {' and '.join(which)}: what they could explain is unclear.")
         told = told or [self._nothing]
         told += [cause.sentence for cause in causes if cause.waits and cause.sentence not in told][:1]
@@ -113,12 +112,23 @@ class Verdict(Struct, frozen=True, eq=False, dict=True):
         if bool(work.base) != bool(work.other):
             yield Cause(abs(work.delta), f"No work of a device is recorded in the {'other' if work.base else 'base'}.")
             return
+        yield from self._otherwise_recorded() if all(side.scope.everything for side in self.comparison.sides) else ()
         shapes = list(self._other_shapes())
         yield from (cause for cause, _ in shapes)
         yield from self._of_work({name for _, names in shapes for name in names})
         if self.comparison.joint.base.launches.known and self.comparison.alike:
             yield from self._moves()
         yield from self._late()
+
+    def _otherwise_recorded(self) -> Iterator[Cause]:
+        """Causes: sums are of all units, a total is of the host, too."""
+        profiles = self.comparison.base, self.comparison.other
+        units = [len(profile.units) for profile in profiles]
+        if units[0] != units[1]:
+            yield Cause(abs(self.work.delta), f"The other has {self.comparison.base.vocabulary.unit.more(*units)}.")
+        hosts = [any(lane.on_host and len(lane) for lane in profile.lanes) for profile in profiles]
+        if hosts[0] != hosts[1] and self.step is None:
+            yield Cause(abs(self.total.delta), f"No host is recorded in the {'other' if hosts[0] else 'base'}.")
 
     # -- work
 

@@ -289,10 +289,8 @@ class _Codes:
 
     def _lookup(self, text: Bytes, begin: I64, end: I64) -> I32:
         data, cells = text.data, self.cells
-        found = [
-            cells.setdefault(data[low:high], len(cells)) for low, high in zip(begin.tolist(), end.tolist(), strict=True)
-        ]
-        return np.array(found, np.int32)
+        found = (data[low:high] for low, high in zip(begin.tolist(), end.tolist(), strict=True))
+        return np.array([cells.setdefault(cell, len(cells)) for cell in found], np.int32)
 
 
 def _hashed(text: Bytes, begin: I64, length: I64) -> tuple[Words, list[Words]]:

@@ -115,14 +115,18 @@ def without_implausible_kernels(kernels: Kernels, timeline: Timeline) -> tuple[K
         return kernels, problems
     low, high = int(timeline.start[work].min()), int(timeline.end[work].max())
     if Judgement(low, high).near(np.array([found.low, found.high])).any():
+        rest = timeline.name[work[timeline.start[work] >= found.high]].tolist()
+        known = set(kernels.name.values() if rest else ())
+        if count := sum(timeline.names[code] in known for code in rest):
+            what = f"The timeline goes on behind the table's last kernel, with {count:,} more of the same names."
+            problems.append(Problem(Severity.WARNING, what, "The table may be cut: it is shown as it is.",
+                                    kernels.file, count=count, lost=count))  # fmt: skip
         return kernels, problems
     for shift in timeline.moved.values():
         if Judgement(low, high).near(np.array([found.low, found.high]) + shift).all():
             return _moved(kernels, shift), problems
-    apart = found.low - low
-    what = (
-        f"The times of {kernels.file} and {timeline.file} are {time_words(abs(apart))} apart: they have other clocks."
-    )
+    apart, names = found.low - low, f"{kernels.file} and {timeline.file}"
+    what = f"The times of {names} are {time_words(abs(apart))} apart: they have other clocks."
     if _same_work(kernels, timeline):
         problems.append(Problem(Severity.WARNING, what, "Its kernels were moved to the clock of the timeline, as they "
                                 "are the same in the same order.", kernels.file))  # fmt: skip
@@ -139,7 +143,4 @@ def _moved(kernels: Kernels, shift: int) -> Kernels:
 def _same_work(kernels: Kernels, timeline: Timeline) -> bool:
     rows = np.flatnonzero(kernels.timed)
     rows = rows[np.argsort(kernels.start[rows], kind="stable")]
-    work = timeline.work
-    return len(rows) == len(work) and kernels.name.values(rows) == [
-        timeline.names[code] for code in timeline.name[work].tolist()
-    ]
+    return kernels.name.values(rows) == [timeline.names[code] for code in timeline.name[timeline.work].tolist()]

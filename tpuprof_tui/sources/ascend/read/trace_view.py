@@ -96,9 +96,8 @@ def read_trace_view(
             found.join(_prefixed(events.section_events(), f"{number}{_PART}" if number > 0 else ""))
     assert found is not None
     if not found.count:
-        problems.append(
-            Problem(Severity.WARNING, "The timeline holds no events.", "What it would tell is not known.", name)
-        )
+        what, done = "The timeline holds no events.", "What it would tell is not known."
+        problems.append(Problem(Severity.WARNING, what, done, name))
     return found.timeline(name, problems)
 
 

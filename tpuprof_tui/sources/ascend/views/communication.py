@@ -87,9 +87,8 @@ class CommunicationRows:
             frame = self._query.events(("name",), lanes_of(self._query, "communication"))
             names = {frame.texts["name"][code] for code in uniques(frame["name"]).tolist()}
         every, known = records(table, *_OF_KEYS), table["start"] != INT_MISSING
-        inside = (
-            every[row] for row in rows_of_table(self._query.session, table, self._query.range).tolist() if known[row]
-        )
+        rows = rows_of_table(self._query.session, table, self._query.range)
+        inside = (every[row] for row in rows[known[rows]].tolist())
         return {row for row in inside
                 if not is_total(row[2]) and (names is None or row[2].partition("@")[0] in names)}  # fmt: skip
 

@@ -14,6 +14,7 @@ from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.formats.units import bytes_text
 from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
+from tpuprof_tui.model.profile import FRAGMENTARY
 from tpuprof_tui.model.uniques import distinct_together
 from tpuprof_tui.sources.chrome.collector import memory_bytes
 from tpuprof_tui.sources.chrome.columns import Codes, GrowingColumns, lookup, printable
@@ -106,7 +107,8 @@ class EventTables:
     def _add(self, table: str, read: dict[str, I64], category: Any, kept: Any = True, **columns: Any) -> None:
         """Adds the rows of a table that are ``kept`` and have times; a column may be one value for all."""
         start, end = read["start"], read["end"]
-        sound = are_times(start) & are_times(end)
+        # of device work CUPTI writes two zeros where it could not collect times
+        sound = are_times(start) & are_times(end) & ((end != 0) | (table not in _DEVICE))
         self._left_out += int((kept & ~sound).sum())
         sound &= kept
         self._below += int((sound & (end < start)).sum())
@@ -189,7 +191,8 @@ class EventTables:
         ):  # fmt: skip
             if count:
                 lost = count if severity is Severity.ERROR else 0
-                yield Problem(severity, what, done, file=name, count=count, lost=lost)
+                many = severity is Severity.WARNING and count > FRAGMENTARY * sum(read.values())
+                yield Problem(severity, what, done, file=name, count=count, lost=lost, fragmentary=many)
         if self._lacking:
             yield Problem(Severity.NOTE, f"Tables of devices lack columns: {', '.join(sorted(self._lacking))}.",
                           "What depends on them is not known.", name, count=len(self._lacking))  # fmt: skip

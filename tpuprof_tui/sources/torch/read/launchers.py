@@ -242,13 +242,18 @@ class Launchers:
 
 
 def unrecorded_problems(trace: Trace) -> Iterator[Problem]:
-    """Problems of launches whose work was not recorded."""
+    """Problems of launches whose work was not recorded, and of kernels of which only the start was."""
     why = "The recorder's buffers were full, or another profiler had the device: record alone, fewer steps at a time."
     if any(problem.lost for problem in trace.problems):
         why = "It may be among the events of the file that were left out."
     for text, count, every in trace.launchers.unrecorded:
         yield Problem(Severity.WARNING, text, why, file=trace.path.name, count=count, lost=count, launches=every,
                       fragmentary=count > FRAGMENTARY * every)  # fmt: skip
+    kernels = trace.work_rows[trace.launchers.kernels]
+    count = int((trace.start[kernels] == trace.end[kernels]).sum())
+    if 2 * count > len(kernels):  # of times in whole us some are 0, too
+        yield Problem(Severity.WARNING, f"{count:,} of {len(kernels):,} kernels have a length of 0.",
+                      "What they took is not known.", file=trace.path.name, count=count, fragmentary=True)  # fmt: skip
 
 
 class Overlaps(Struct, frozen=True, eq=False):

@@ -26,6 +26,7 @@ from tpuprof_tui.formats.parsing import TimeBase, range_typed
 from tpuprof_tui.formats.units import bytes_text
 from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
+from tpuprof_tui.model.profile import FRAGMENTARY
 from tpuprof_tui.model.uniques import distinct, uniques
 from tpuprof_tui.sources.chrome.chunks import chunks_of
 from tpuprof_tui.sources.chrome.collector import Collector, Section, collected, memory_bytes, opened, state_of
@@ -582,7 +583,8 @@ class TraceEvents(Collector):
             severity, message, done = _DEFECTS[key]
             lost, repaired = (count if severity is each else 0 for each in (Severity.ERROR, Severity.WARNING))
             yield Problem(severity, message, done, file=name, offset=arguments.offset_of(*spot), count=count,
-                          lost=lost, repaired=repaired)  # fmt: skip
+                          lost=lost, repaired=repaired,
+                          fragmentary=key == "below" and count > FRAGMENTARY * self.count)  # fmt: skip
 
     def _problems_of_categories(self, name: str) -> Iterator[Problem]:
         """What is said of traces whose events have no categories, or only those of other programs."""

@@ -129,7 +129,8 @@ def _lifetimes(instants: Frame) -> Frame:
 
     Returns:
         Texts ``device`` and ``operator`` (the allocating operator; missing if unknown), ``size`` in bytes, ``begin``
-        and ``end``, ns, missing if allocated before the recording, or never released; ``selected`` of the allocation.
+        and ``end``, ns, missing if allocated before the recording, or never released; ``selected`` of the allocation,
+        and ``until`` when it may be held: its address may be allocated again.
     """
     # group by address; the stable sort keeps the order by time
     chosen = instants.take(instants["address"] != INT_MISSING)
@@ -141,7 +142,9 @@ def _lifetimes(instants: Frame) -> Frame:
     ends = np.flatnonzero(was_open)
     released = ends[~opens[ends]]
     # lost: allocated again, or never released: no end; strays: released without allocation: no begin
-    lost = np.r_[ends[opens[ends]] - 1, np.flatnonzero(opens & np.r_[~again, np.ones(min(1, len(chosen)), np.bool_)])]
+    over = ends[opens[ends]]
+    kept = np.flatnonzero(opens & np.r_[~again, np.ones(min(1, len(chosen)), np.bool_)])
+    lost = np.r_[over - 1, kept]
     strays = np.flatnonzero(~opens & ~was_open)
     opener, time = np.r_[released - 1, lost, strays], chosen["start"]
     stray = np.arange(len(opener)) >= len(opener) - len(strays)
@@ -150,6 +153,7 @@ def _lifetimes(instants: Frame) -> Frame:
         "size": np.r_[-change[released], change[lost], -change[strays]],
         "begin": np.where(stray, INT_MISSING, time[opener]),
         "end": np.r_[time[released], np.full(len(lost), INT_MISSING), time[strays]],
+        "until": np.r_[time[released], time[over], np.full(len(kept), np.iinfo(np.int64).max), time[strays]],
         "selected": chosen["selected"][opener],
     }, chosen.texts)  # fmt: skip
 
@@ -158,9 +162,9 @@ def _held_at_peak(lives: Frame, peaks: list[tuple[str, int, int]], *, filtered: 
     """Memory held at the peak of each device (name, ns, bytes), by allocating operator."""
     at = {name: time for name, time, _ in peaks}
     rows: list[tuple[Any, ...]] = []
-    begin, end = lives["begin"], lives["end"]
+    begin = lives["begin"]
     for name, time, peak in peaks:
-        alive = (begin != INT_MISSING) & (begin <= time) & ((end == INT_MISSING) | (end > time))
+        alive = (begin != INT_MISSING) & (begin <= time) & (lives["until"] > time)
         held = lives.take(alive & lives.has("device", name.__eq__))
         found = pivot(held, ["operator"], {"operator": key("operator", UNKNOWN), "size": total("size"), "calls": count},
                       ("-size", "operator"))  # fmt: skip

@@ -105,7 +105,7 @@ _draw = Screen._compositor_refresh
 
 
 def _draw_later(screen: Screen[object]) -> None:
-    """Half of the time of these tests went into frames that nobody looked at: ``frame`` draws, and ``opened`` at last."""
+    """Half of the time went into frames that nobody looked at: ``frame`` draws, and ``opened`` at last."""
     if screen.app.is_headless:
         screen._dirty_widgets.clear()
     else:

@@ -41,7 +41,7 @@ async def test_a_cursor_never_selects(sample):
         await press(pilot, "1 w w j o" if "aks" in sample else "1 w w")
         query = screen.summary.answers.latest_query
         line = frame(pilot.app).splitlines()[0]
-        for _ in range(12):
+        for _ in range(6):
             await press(pilot, " ".join(random.choices(LOOKING, k=12)))
             found = screen.summary.answers.latest_query
             assert (found.scope, found.range, found.step, found.filter) == (

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 settings.register_profile(
     "tests",
     deadline=None,
-    max_examples=40,  # make check fuzzes for a minute besides
+    max_examples=25,  # make check fuzzes for a minute besides
     derandomize=bool(os.environ.get("CI")),
     suppress_health_check=[HealthCheck.too_slow],
 )

@@ -5,12 +5,13 @@ Also who may import whom.
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tpuprof_tui.cli.main import main
 
 ROOT = Path(__file__).resolve().parent.parent
 SAMPLE = ROOT / "samples" / "aks_decode_mode1"
@@ -33,42 +34,35 @@ def test_the_package_alone_is_light():
     assert not HEAVY & loaded("import tpuprof_tui")
 
 
-@pytest.mark.parametrize(
-    "words", [["--help"], ["--version"], ["info", "--help"], ["instructions", "--help"], ["skill", "--help"]]
-)
-def test_help_and_version_are_light(words):
+#: Words of commands that open no profile, and how they end.
+LIGHT = (
+    ("--help", 0), ("--version", 0), ("info --help", 0), ("instructions --help", 0), ("skill --help", 0),
+    ("info X --nonsense", 2), ("options explain sophgo", 0), ("options check {}", 0), ("options make network", 0),
+    (f"options make sophgo --capture {SAMPLE}", 0),
+)  # fmt: skip
+
+
+def test_commands_that_open_no_profile_are_light():
+    """One after another in one process, which takes half a second to start."""
     code = f"""
-sys.argv = ["tpuprof", *{words!r}]
 from tpuprof_tui.__main__ import main
-try:
-    main()
-except SystemExit as leaving:
-    assert not leaving.code
+for words, status in {LIGHT!r}:
+    sys.argv = ["tpuprof", *words.split()]
+    assert main() == status, words
+    assert not {HEAVY!r} & sys.modules.keys(), words
 """
     assert not HEAVY & loaded(code)
 
 
-def test_a_wrong_option_is_light():
-    assert not HEAVY & loaded("from tpuprof_tui.cli.main import main\nassert main(['info', 'X', '--nonsense']) == 2")
-
-
-@pytest.mark.parametrize(
-    "words", ["explain sophgo", "check {}", "make network", "make sophgo --capture " + str(SAMPLE)]
-)
-def test_options_are_light(words):
-    assert not HEAVY & loaded(
-        f"from tpuprof_tui.cli.main import main\nassert main(['options', *{words.split()!r}]) == 0"
-    )
-
-
-def test_opening_a_capture_loads_numpy_alone():
-    code = f"import tpuprof_tui\nprofile = tpuprof_tui.open_profile({str(SAMPLE)!r})\nassert profile.event_count"
-    assert HEAVY & loaded(code) == {"numpy"}
-
-
-@pytest.mark.parametrize("command", ["info", "summary", "instructions"])
-def test_headless_commands_in_a_pipe_load_numpy_alone(command):
-    code = f"from tpuprof_tui.cli.main import main\nassert main([{command!r}, {str(SAMPLE)!r}]) == 0"
+def test_headless_commands_in_a_pipe_load_numpy_alone():
+    code = f"""
+import tpuprof_tui
+from tpuprof_tui.cli.main import main
+assert tpuprof_tui.open_profile({str(SAMPLE)!r}).event_count
+for command in ("info", "summary", "instructions"):
+    assert main([command, {str(SAMPLE)!r}]) == 0
+    assert {HEAVY!r} & sys.modules.keys() == {{"numpy"}}, command
+"""
     assert HEAVY & loaded(code) == {"numpy"}
 
 
@@ -101,11 +95,10 @@ assert gc.get_freeze_count() > 10_000
 
 
 @pytest.mark.parametrize(("columns", "most"), [("50", 48), ("150", 148), ("0", 78), ("many", 78)])
-def test_help_is_as_wide_as_the_terminal(columns, most):
-    words = [sys.executable, "-m", "tpuprof_tui", "report", "--help"]
-    done = subprocess.run(words, capture_output=True, text=True, check=True, cwd=ROOT, stdin=subprocess.DEVNULL,
-                          env={**os.environ, "COLUMNS": columns})  # fmt: skip
-    options = done.stdout.partition("options:")[2].partition("\n\n")[0]
+def test_help_is_as_wide_as_the_terminal(columns, most, monkeypatch, capfd):
+    monkeypatch.setenv("COLUMNS", columns)
+    assert main(["report", "--help"]) == 0
+    options = capfd.readouterr().out.partition("options:")[2].partition("\n\n")[0]
     assert most - 20 < max(map(len, options.splitlines())) <= most
 
 

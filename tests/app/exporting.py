@@ -10,7 +10,7 @@ from screen import explored
 
 from tpuprof_tui.app.shell.application import TpuprofApp
 
-SAMPLE = Path(__file__).parents[2] / "samples" / "aks_decode_mode1"
+SAMPLE = Path(__file__).parents[2] / "samples" / "aks_decode_mode2"
 
 
 @asynccontextmanager

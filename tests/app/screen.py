@@ -60,6 +60,7 @@ def compared(name: str, size: str, ascii_only: bool, lines: Sequence[str], *, wi
 
 def frame(app: App[int]) -> str:
     """What is on the screen, as lines of text."""
+    _draw(app.screen)
     strips = app.screen._compositor.render_strips()
     return "\n".join("".join(segment.text for segment in strip) for strip in strips)
 
@@ -104,7 +105,7 @@ _draw = Screen._compositor_refresh
 
 
 def _draw_later(screen: Screen[object]) -> None:
-    """Half of the time of these tests went into frames that nobody looked at: ``settled`` draws, and ``frame``."""
+    """Half of the time went into frames that nobody looked at: ``frame`` draws, and ``opened`` at last."""
     if screen.app.is_headless:
         screen._dirty_widgets.clear()
     else:
@@ -129,14 +130,10 @@ Pilot._wait_for_screen = _quiet_screen  # type: ignore[method-assign]
 Screen._compositor_refresh = _draw_later  # type: ignore[method-assign]
 
 
-async def settled(pilot: Pilot[int], *, drawn: bool = True) -> None:
-    """Waits until no thread of the app works, all messages are handled and what is shown is drawn."""
+async def settled(pilot: Pilot[int]) -> None:
+    """Waits until no thread of the app works and all messages are handled."""
     while True:
         await pilot.pause()
-        if drawn:
-            # a thread may begin when a frame has been drawn
-            _draw(pilot.app.screen)
-            await pilot.pause()
         try:
             await pilot.app.workers.wait_for_complete()
         except WorkerCancelled:  # a newer one took its place; a failure is raised
@@ -171,8 +168,10 @@ async def opened(
             if isinstance(app.screen, ExplorerScreen):
                 break
             await pilot.pause(0.01)
-        await settled(pilot, drawn=False)
+        await settled(pilot)
         yield pilot
+        if app._screen_stack:  # what nobody looked at can be drawn, too
+            _draw(app.screen)
 
 
 async def press(pilot: Pilot[int], keys: str) -> None:

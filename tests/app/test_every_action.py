@@ -133,10 +133,10 @@ async def as_opened(pilot: Pilot[int], view: DisplayState) -> None:
         app.pop_screen()
     screen = explorer(pilot)
     while screen.back():
-        await settled(pilot, drawn=False)
+        await settled(pilot)
     screen.store.change(view)
     screen.set_focus(screen.timeline)
-    await settled(pilot, drawn=False)
+    await settled(pilot)
 
 
 PANES = sorted({action.pane for action in USUAL})

@@ -44,7 +44,7 @@ async def test_the_menu_shows_kinds_choices_and_folder(tmp_path, monkeypatch, si
         text = frame(pilot.app)
         for kind in KINDS:
             assert kind.title in text
-        for words in ("the whole capture", "only the core", "./aks_decode_mode1_profile_out", "Esc or q closes"):
+        for words in ("the whole capture", "only the core", "./aks_decode_mode2_profile_out", "Esc or q closes"):
             assert words in text
         await press(pilot, "q")
         assert isinstance(pilot.app.screen, ExplorerScreen)
@@ -73,22 +73,22 @@ async def test_each_key_writes_its_file_one_after_another_while_the_menu_stays_o
         text = frame(pilot.app)
         assert text.count("written, ") == len(WRITTEN)
         assert "Written:" in text
-        assert re.search(r"Wrote ./aks_decode_mode1_profile_out/.* (KiB|MiB|B)\b", text)
+        assert re.search(r"Wrote ./aks_decode_mode2_profile_out/.* (KiB|MiB|B)\b", text)
         for file in WRITTEN.values():
-            assert (tmp_path / "aks_decode_mode1_profile_out" / file).stat().st_size
+            assert (tmp_path / "aks_decode_mode2_profile_out" / file).stat().st_size
         await press(pilot, "escape")
         assert isinstance(pilot.app.screen, ExplorerScreen)
 
 
 async def test_the_workbook_of_one_core_in_the_window(tmp_path, monkeypatch):
     async with sample(tmp_path, monkeypatch) as pilot:
-        await press(pilot, "j j w w w w")
+        await press(pilot, "j j w w")
         state = explorer(pilot).state
         await press(pilot, "x o v")
         assert "core 0, the window of" in frame(pilot.app)
         await pilot.press("x")
         await settled(pilot)
-        with (tmp_path / "aks_decode_mode1_profile_out" / "PerfDoc" / "PerfAI_output.csv").open() as file:
+        with (tmp_path / "aks_decode_mode2_profile_out" / "PerfDoc" / "PerfAI_output.csv").open() as file:
             rows = list(csv.DictReader(file))
         lanes = tpuprof_tui.open_profile(SAMPLE).lanes_of(0)
         inside = sum(int(((lane["start"] >= state.start) & (lane["start"] < state.end)).sum()) for lane in lanes)
@@ -111,7 +111,7 @@ async def test_the_table_is_written_as_it_is_shown(tmp_path, monkeypatch):
         assert "filter dur>200, by Duration, largest first, 6 columns" in pilot.app.screen.pane.menu.table_text()
         await pilot.press("j")
         await settled(pilot)
-        text = (tmp_path / "aks_decode_mode1_profile_out" / "instructions.jsonl").read_text()
+        text = (tmp_path / "aks_decode_mode2_profile_out" / "instructions.jsonl").read_text()
         rows = [json.loads(line) for line in text.splitlines()]
         names = "name|duration|share|bytes|engine|order"
         assert list(rows[0]) == names.split("|")
@@ -153,7 +153,7 @@ async def test_cores_are_typed_and_judged(tmp_path, monkeypatch):
         assert "Write  cores 1, 3" in frame(pilot.app)
         await pilot.press("r")
         await settled(pilot)
-        out = tmp_path / "aks_decode_mode1_profile_out"
+        out = tmp_path / "aks_decode_mode2_profile_out"
         assert sorted(path.name for path in out.glob("tiu*")) == ["tiuRegInfo_1.txt", "tiuRegInfo_3.txt"]
 
 
@@ -247,9 +247,9 @@ async def test_a_key_and_a_command_of_the_palette_write_one_file(tmp_path, monke
         assert {f"Export {kind.title}" for kind in KINDS} <= set(commands)
         await commands["Export summary"].callback()
         await settled(pilot)
-        assert "Wrote ./aks_decode_mode1_profile_out/summary.txt" in frame(pilot.app)
+        assert "Wrote ./aks_decode_mode2_profile_out/summary.txt" in frame(pilot.app)
         await press(pilot, "2 alt+j")
-        assert (tmp_path / "aks_decode_mode1_profile_out" / "instructions.jsonl").stat().st_size
+        assert (tmp_path / "aks_decode_mode2_profile_out" / "instructions.jsonl").stat().st_size
     for kind in KINDS:
         (action,) = (each for each in ACTIONS if each.id == f"explorer.export-{kind.id}")
         (choice,) = (each for each in ACTIONS if each.id == f"export.{kind.id}")
@@ -333,11 +333,11 @@ async def test_a_large_export_asks_first(tmp_path, monkeypatch):
         assert "instructions gets about" in frame(pilot.app)
         await press(pilot, "n")
         assert pilot.app.exports.running is None
-        assert not (tmp_path / "aks_decode_mode1_profile_out").exists()
+        assert not (tmp_path / "aks_decode_mode2_profile_out").exists()
         await press(pilot, "w")
         await pilot.press("y")
         await settled(pilot)
-        assert (tmp_path / "aks_decode_mode1_profile_out" / "PerfWeb" / "result.html").exists()
+        assert (tmp_path / "aks_decode_mode2_profile_out" / "PerfWeb" / "result.html").exists()
 
 
 @pytest.mark.parametrize(("scope", "selected", "number"), [(-1, 1, 1), (2, 1, 2)])

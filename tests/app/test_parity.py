@@ -13,18 +13,21 @@ from tpuprof_tui.sources.catalog import open_profile
 from tpuprof_tui.views.as_json import answer_record
 from tpuprof_tui.views.report import workers_of
 
-#: What is typed into the command place, and the words of ``tpuprof report``.
-TYPED = [(("filter dur>2us",), ("--filter", "dur>2us")), (("step {step}",), ("--step", "{step}")),
-         (("filter dur>2us", "step {step}"), ("--step", "{step}", "--filter", "dur>2us")),
-         (("filter step={step}",), ("--filter", "step={step}")),
-         (("window 100us..700us",), ("--range", "100us..700us"))]  # fmt: skip
+SOPHGO, TORCH, ASCEND = ("aks_decode_mode2", 0), ("torch_cpu_recorded", 2), ("ascend_synthetic/rank0_ascend_pt", 1)
+FILTER, STEP = (("filter dur>2us",), ("--filter", "dur>2us")), (("step {step}",), ("--step", "{step}"))
+BOTH = (("filter dur>2us", "step {step}"), ("--step", "{step}", "--filter", "dur>2us"))
+#: A sample and a step of it, what is typed into the command place, and the words of ``tpuprof report``: each of one
+#: sample, several at once of all.
+TYPED = [
+    (SOPHGO, BOTH), (TORCH, BOTH), (ASCEND, BOTH), (SOPHGO, STEP), (ASCEND, FILTER),
+    (TORCH, (("filter step={step}",), ("--filter", "step={step}"))),
+    (SOPHGO, (("window 100us..700us",), ("--range", "100us..700us"))),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(("typed", "words"), TYPED)
-@pytest.mark.parametrize(("sample", "step"), [
-    ("aks_decode_mode2", 0), ("torch_cpu_recorded", 2), ("ascend_synthetic/rank0_ascend_pt", 1),
-])  # fmt: skip
-async def test_typed_and_asked(sample, step, typed, words, capsys):
+@pytest.mark.parametrize(("place", "asked"), TYPED)
+async def test_typed_and_asked(place, asked, capsys):
+    (sample, step), (typed, words) = place, asked
     path = SAMPLES / sample
     assert main(["report", str(path), *(word.format(step=step) for word in words), "--json"]) == 0
     by_command = json.loads(capsys.readouterr().out)["views"]

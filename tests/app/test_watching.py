@@ -21,7 +21,7 @@ from tpuprof_tui.app.shell.opening import Opening, carried_state
 from tpuprof_tui.model import Groups
 from tpuprof_tui.sources.catalog import Catalog
 
-SAMPLE = Path(__file__).parents[2] / "samples" / "aks_decode_mode1"
+SAMPLE = Path(__file__).parents[2] / "samples" / "aks_decode_mode2"
 
 
 @pytest.fixture

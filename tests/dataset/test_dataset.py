@@ -98,10 +98,9 @@ def rows(capfd, *words: object) -> list[dict]:
 
 
 @pytest.mark.parametrize(("limit", "offset"), [(2, None), (3, None), (1, 1), (5, 2), (5, 7)])
-def test_rows_that_are_left_out_are_counted(capfd, tmp_path, limit, offset):
-    tool(capfd, "build", tmp_path, SAMPLES / "aks_decode_mode0")
+def test_rows_that_are_left_out_are_counted(built, capfd, limit, offset):
     more = () if offset is None else ("--offset", offset)
-    found = answer(capfd, "query", tmp_path, "from range(3)", "--limit", limit, *more)
+    found = answer(capfd, "query", built, "from range(3)", "--limit", limit, *more)
     kept = [[0], [1], [2]][offset or 0 :][:limit]
     assert found["rows"] == kept
     assert (found["total_rows"], found["truncated"]) == (3, len(kept) < 3)

@@ -22,7 +22,7 @@ pytest.importorskip("pyarrow")
 
 from tpuprof_tui.dataset import profile_query, query  # noqa: E402
 
-NAMES = ("aks_decode_mode1", "torch_cuda_synthetic", "ascend_synthetic", "memory_snapshot_synthetic.pickle.gz")
+NAMES = ("aks_decode_mode2", "torch_cuda_synthetic", "ascend_synthetic", "memory_snapshot_synthetic.pickle.gz")
 TORCH = str(SAMPLES / "torch_cuda_synthetic")
 
 
@@ -119,7 +119,7 @@ def test_a_query_reads_and_writes_nothing_else(sql, tmp_path):
     assert len(secret_rows) == 1
     file = tmp_path / "file.csv"
     file.write_text("a\nsecret\n")
-    profile = open_profile(SAMPLES / "aks_decode_mode1")
+    profile = open_profile(SAMPLES / "aks_decode_mode0")
     with pytest.raises(UsageError) as raised:
         asked(profile, sql.format(file=file, new=tmp_path / "new"))
     assert "secret\n" not in str(raised.value)

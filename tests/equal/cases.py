@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from contents import content
 from recorder import Answers, single_selections, with_pairs
 
 Record = dict[str, Any]
@@ -46,6 +47,13 @@ class Case:
     def ask(self, *words: str) -> tuple[int | str, str, bytes]:
         """Status, messages and output of any command."""
         return self._answers.ask(*words)
+
+    def page(self, *options: str) -> dict[tuple[str, ...], Any]:
+        """What the web page of a selection holds, kept."""
+        key = ("page", *options)
+        if key not in self._kept:
+            self._kept[key] = content("html", self.file("web", *options))
+        return self._kept[key]
 
     def file(self, kind: str, *options: str) -> bytes:
         """The file that an export of one kind writes."""

@@ -640,7 +640,7 @@ def _sheets(workbook: bytes) -> dict[str, list[list[str]]]:
 def page_is_json(case: Case) -> Iterator[Break]:
     """The tables of the web page say what JSON says."""
     for selection, tables in _tables_of_one_worker(case, ("whole", "range", "filter", "group")):
-        page = content("html", case.file("web", *case.selections[selection]))
+        page = case.page(*case.selections[selection])
         for place, table in tables.items():
             view, _, key = place.partition(".")
             for number, column in enumerate(table["columns"]):
@@ -730,7 +730,7 @@ def published_is_overview(case: Case) -> Iterator[Break]:
             for row in rows_of(record["tables"].get("published")):
                 totals["published.total_us"] = row["total_us"]
         if totals:
-            page = content("html", case.file("web", *case.selections[selection]))
+            page = case.page(*case.selections[selection])
             totals["page.length"] = page["record", "length"] / 1000
             shown = [key for place, keys in page.items() if place[:2] == ("record", "figures") for key in keys[:1]]
             units = report.table("units", "units", next(iter(report.views["units"])))

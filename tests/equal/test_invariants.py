@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 
 import pytest
 from cases import Case
 from invariants import INVARIANTS
 from recorder import Answers
+
+from tpuprof_tui.analysis import query
 
 ROOT = Path(__file__).resolve().parents[2]
 SHARED = ROOT.parent / "shared"
@@ -32,12 +35,13 @@ NAMES = (*SAMPLES, *(pytest.param(name, marks=pytest.mark.shared) for name in OT
 
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Answers]:
-    """Commands in this process, which open each profile once."""
+    """Commands in this process, which open each profile once, and keep what they found of it as the explorer does."""
     import tpuprof_tui
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tpuprof_tui, "open_profile", tpuprof_tui.open_profile)  # what it was comes back
         patch.setattr(tpuprof_tui, "open_profiles", tpuprof_tui.open_profiles)
+        patch.setattr(query, "Session", lru_cache(4)(query.Session))
         patch.chdir(tmp_path_factory.mktemp("here"))
         yield Answers()
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import shutil
 import subprocess
 import textwrap
+from functools import cache
 
 import pytest
 
-from tpuprof_tui.cli.completion import commands, completion_script, words_of
+from tpuprof_tui.cli import completion
+from tpuprof_tui.cli.completion import commands, words_of
 from tpuprof_tui.cli.main import COMMANDS, build_parser, main
 from tpuprof_tui.cli.options import lane_kinds
 from tpuprof_tui.cli.texts import SHELLS
@@ -16,6 +18,8 @@ from tpuprof_tui.export.outputs import outputs_of
 from tpuprof_tui.sources.sophgo.chips.chip import chip_names
 from tpuprof_tui.sources.sophgo.vocabulary import VOCABULARY
 
+#: Made once: all parsers are built for it.
+completion_script = cache(completion.completion_script)
 NAMES = sorted(name for name in COMMANDS if name != "open")
 #: What is typed (a capture is a folder named ``cap``, beside the file ``host.json``), and what is offered.
 CASES = [

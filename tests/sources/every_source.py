@@ -1,4 +1,4 @@
-"""A profile of each source there is, those of tests among them, and every sample: for what holds of all."""
+"""A profile of each source there is, those of tests among them, and samples: for what holds of all."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from kept_traces import unpacked_trace
 from perfetto_files import program_trace
 
 _HOST = SAMPLES / "aks_host_trace"
-NAMES = (*sorted(path.name for path in SAMPLES.glob("aks*")), "host trace", "oven", "torch", "ascend", "nsys",
+#: Sophgo samples but the one that is as large as all others, and is of their kinds, and the one of "host trace".
+_SOPHGO = sorted({path.name for path in SAMPLES.glob("aks*")} - {"aks_decode_mode1", _HOST.name})
+NAMES = (*_SOPHGO, "host trace", "oven", "torch", "ascend", "nsys",
          "snapshot", "perfetto")  # fmt: skip
 
 

@@ -39,7 +39,7 @@ from tpuprof_tui.sources.perfetto import packets, wire
 from tpuprof_tui.sources.perfetto.packets import is_perfetto
 
 SAMPLES = Path(__file__).resolve().parents[2] / "samples"
-OWN = ("aks_decode_mode1", "aksv_cdma", "torch_cuda_synthetic", "torch_cpu_recorded", "ascend_synthetic")
+OWN = ("aks_decode_mode2", "aksv_cdma", "torch_cuda_synthetic", "torch_cpu_recorded", "ascend_synthetic")
 CUDA = SAMPLES / "torch_cuda_synthetic" / "node0_4000.1700000000000.pt.trace.json.gz"
 S = 1_000_000_000
 

@@ -43,10 +43,10 @@ def folder(tmp_path_factory):
     return unpacked_trace("tl_bert_small_h100", tmp_path_factory.mktemp("traces"))
 
 
-def report(path, **asked) -> dict:
+def report(path, *views: str, **asked) -> dict:
     profile = open_profile(path)
-    query = Query(Session(profile), **asked)
-    return report_record(query, views_of(profile.vocabulary), workers_of(profile))
+    found = [view for view in views_of(profile.vocabulary) if not views or view.id in views]
+    return report_record(Query(Session(profile), **asked), found, workers_of(profile))
 
 
 def rows(record: dict, view: str, table: str) -> list[dict]:
@@ -197,7 +197,7 @@ def test_a_step_is_the_work_it_launched(folder, record):
 
 
 def test_what_is_held_at_the_peak_is_what_one_finds_instant_by_instant():
-    found = rows(report(SYNTHETIC), "memory", "held")
+    found = rows(report(SYNTHETIC, "memory"), "memory", "held")
     held, peak, at_peak = {}, 0, {}
     for each in json.loads(gzip.decompress(SYNTHETIC.read_bytes()))["traceEvents"]:
         if each["name"] == "[memory]":
@@ -285,14 +285,14 @@ def test_secrets_in_texts_are_masked(name, value, told, tmp_path):
 
 def test_parts_follow_range_scope_and_filter(folder, record):
     whole = figures(record, "overview")
-    kernels = figures(report(folder / NAME, filter="type=kernel"), "overview")
+    kernels = figures(report(folder / NAME, "overview", filter="type=kernel"), "overview")
     assert kernels["kernel_us"] == whole["kernel_us"]
     assert kernels["memcpy_us"] == kernels["runtime_us"] == kernels["cpu_us"] == 0
     assert kernels["step_us"] == whole["step_us"]
     profile = open_profile(folder / NAME)
     middle = (profile.start_ns + profile.end_ns) // 2
     for asked in ({"range": (profile.start_ns, middle)}, {"range": (middle, profile.end_ns)}):
-        (step,) = rows(report(folder / NAME, **asked), "overview", "steps")
+        (step,) = rows(report(folder / NAME, "overview", **asked), "overview", "steps")
         parts = [step[f"{key}_us"] for key in PARTS]
         assert min(parts) >= 0
         assert sum(parts) == pytest.approx(step["step_us"])
@@ -404,7 +404,7 @@ def test_runs_of_a_server_are_prefill_and_decode_and_graphs_one_call_for_many_ke
     path.write_text(json.dumps({"traceEvents": events}))
     profile = open_profile(path)
     assert profile.steps.counts() == {"prefill 2": 1, "decode 32": 1}
-    found = rows(report(path), "steps", "executions")
+    found = rows(report(path, "steps"), "steps", "executions")
     keys = ("kind", "device_us", "launched", "graphs", "graph_kernels")
     assert [tuple(each[key] for key in keys) for each in found] == [
         ("prefill 2", 24, 3, 1, 3), ("decode 32", 24, 3, 1, 3),
@@ -476,10 +476,13 @@ def test_names_of_kernels_tell_tensor_cores_of_nvidias_cards_alone(tmp_path, cap
     assert ("Tensor cores" in out) is told
     assert ("Unused: autocast" in out) is told
     assert (f"kernel names of {card} do not show it" in out) is not told
-    assert figures(report(path), "overview")["tensor_core_share"] == 0
-    (operator,) = rows(report(path), "operators", "by_name")
+    assert figures(report(path, "overview"), "overview")["tensor_core_share"] == 0
+    (operator,) = rows(report(path, "operators"), "operators", "by_name")
     assert (operator["tensor_core_self_share"], operator["tensor_core_time_self_share"]) == (0, 0 if told else None)
-    assert any(row["rule"] == "tensor_cores_unused" for row in rows(report(path), "findings", "findings")) is told
+    assert (
+        any(row["rule"] == "tensor_cores_unused" for row in rows(report(path, "findings"), "findings", "findings"))
+        is told
+    )
 
 
 def test_recordings_that_lie_far_apart_are_shown_one_behind_the_other(tmp_path):
@@ -760,7 +763,7 @@ def test_messages_of_collectives_are_those_of_their_records_else_of_their_kernel
         *collective(80, "nccl:reduce_scatter", 700, told(4, 2, "Int", "a", "[0]") | {"Group size": 1}, {}),
         *collective(90, "nccl:reduce_scatter", 800, told(4, 2, "Int", "b", "[0, 1]"), {}),
     ])  # fmt: skip
-    table = report(path)["views"]["distributed"]["tables"]["collectives"]
+    table = report(path, "distributed")["views"]["distributed"]["tables"]["collectives"]
     keys = [column["key"] for column in table["columns"]]
     found = {row[1]: tuple(row[keys.index("input_bytes") :]) for row in table["rows"]}
     assert keys[-5:] == ["input_bytes", "output_bytes", "group_size", "group", "ranks"]
@@ -810,7 +813,7 @@ def test_windows_side_by_side_share_no_event(tmp_path):
     path = write_trace(tmp_path / "one.pt.trace.json", [
         event("kernel", name, start, 0, 7, stream=7) for name, start in (("a", 0), ("b", 10), ("c", 20))
     ])  # fmt: skip
-    counts = [[row["count"] for row in rows(report(path, range=window), "lanes", "lanes")]
+    counts = [[row["count"] for row in rows(report(path, "lanes", range=window), "lanes", "lanes")]
               for window in ((0, 10_000), (10_000, 20_000))]  # fmt: skip
     assert counts == [[1], [2]]
 
@@ -821,7 +824,7 @@ def test_one_record_of_several_collectives_counts_once(tmp_path):
         event("user_annotation", "nccl:coalesced", 1, 80, **{"External id": 2}),
         event("user_annotation", "nccl:all_reduce", 5, 10, **{"External id": 3}),
     ])  # fmt: skip
-    table = report(path)["views"]["distributed"]["tables"]["collectives"]
+    table = report(path, "distributed")["views"]["distributed"]["tables"]["collectives"]
     at = [column["key"] for column in table["columns"]].index("input_bytes")
     assert {row[1]: row[at] for row in table["rows"]} == {"nccl:coalesced": 400, "nccl:all_reduce": None}
 
@@ -873,7 +876,7 @@ def test_a_step_that_nobody_marked_can_be_selected(tmp_path):
     assert figures(found, "overview")["kernel_us"] == figures(found, "streams")["busy_us"] == 156
     (step,) = rows(found, "steps", "steps")
     assert (step["step"], step["start_us"], step["step_us"], step["launched"]) == ("2", 2030, 252, 3)
-    assert figures(report(path), "steps") == {"steps": 1, "annotated": False}
+    assert figures(report(path, "steps"), "steps") == {"steps": 1, "annotated": False}
 
 
 def test_an_execution_of_a_server_can_be_selected(tmp_path):
@@ -903,12 +906,16 @@ def rules(record: dict) -> dict[str, dict]:
 
 def test_without_device_work_nobody_waits_for_the_gpu(tmp_path):
     events = [event("cpu_op", name, 100 * place, 90) for place, name in enumerate(("aten::mm", "aten::item") * 3)]
-    assert "synchronises" not in rules(report(write_trace(tmp_path / "cpu.pt.trace.json", events)))
+    assert "synchronises" not in rules(report(write_trace(tmp_path / "cpu.pt.trace.json", events), "findings"))
     events += [event("kernel", "gemm", 0, 50, 7), event("kernel", "gemm", 900, 100, 7)]
-    assert rules(report(write_trace(tmp_path / "gpu.pt.trace.json", events)))["synchronises"]["gain_us"] == 270
+    assert (
+        rules(report(write_trace(tmp_path / "gpu.pt.trace.json", events), "findings"))["synchronises"]["gain_us"] == 270
+    )
     # no more than the GPU idles
     events.append(event("kernel", "gemm", 50, 800, 7))
-    assert rules(report(write_trace(tmp_path / "busy.pt.trace.json", events)))["synchronises"]["gain_us"] == 50
+    assert (
+        rules(report(write_trace(tmp_path / "busy.pt.trace.json", events), "findings"))["synchronises"]["gain_us"] == 50
+    )
 
 
 def test_calls_that_wait_inside_others_count_once(tmp_path):
@@ -919,7 +926,7 @@ def test_calls_that_wait_inside_others_count_once(tmp_path):
             event("cpu_op", "aten::_local_scalar_dense", start + 1, 98),
             event("cuda_runtime", "cudaStreamSynchronize", start + 5, 90),
         ]
-    told = rules(report(write_trace(tmp_path / "one.pt.trace.json", events)))["synchronises"]
+    told = rules(report(write_trace(tmp_path / "one.pt.trace.json", events), "findings"))["synchronises"]
     assert told["text"] == "The host waits for the GPU in 2 calls, 200.0 us: aten::item."
 
 
@@ -986,12 +993,12 @@ def test_memory_findings_are_of_each_device_and_of_the_whole_recording(tmp_path)
         instant(10, 0, 900 * mega, 1000 * mega), instant(20, 0, 10 * mega, 1000 * mega),
         instant(510, 1, 100 * mega, 2000 * mega), instant(520, 1, 90 * mega, 2000 * mega),
     ])  # fmt: skip
-    found = rules(report(path))
+    found = rules(report(path, "findings"))
     assert found["memory_peak"]["text"].startswith("900.0 MiB are allocated on GPU0")
     assert found["fragmentation"]["text"] == (
         "2.0 GiB are reserved on GPU1 and never more than 100.0 MiB allocated: 95.0% is fragmented."
     )
-    assert "memory_peak" not in rules(report(path, range=(400_000, 700_000)))
+    assert "memory_peak" not in rules(report(path, "findings", range=(400_000, 700_000)))
 
 
 def test_memory_of_intels_cards_has_a_name_and_its_card(tmp_path):
@@ -1001,7 +1008,7 @@ def test_memory_of_intels_cards_has_a_name_and_its_card(tmp_path):
     path = write_trace(tmp_path / "one.pt.trace.json", [event("cpu_op", "aten::mm", 0, 100), one,
                                                         event("kernel", "gemm", 20, 10, 7)],
                        deviceProperties=cards)  # fmt: skip
-    (device,) = rows(report(path), "memory", "devices")
+    (device,) = rows(report(path, "memory"), "memory", "devices")
     assert (device["device"], device["peak_allocated_bytes"], device["capacity_bytes"]) == ("XPU0", 512, 1 << 36)
     profile = open_profile(path)
     (counter, _) = profile.counters
@@ -1010,7 +1017,7 @@ def test_memory_of_intels_cards_has_a_name_and_its_card(tmp_path):
 
 def test_evidence_counts_from_the_start_of_its_worker_as_all_times_do(tmp_path):
     torch_trace.write_run(tmp_path, ranks=2, steps=2, layers=2)
-    found = report(tmp_path)
+    found = report(tmp_path, "findings", "memory")
     (early, late) = found["workers"]
     assert float(late["start"]) > float(early["start"])
     for key, worker in found["views"]["findings"]["workers"].items():
@@ -1040,7 +1047,7 @@ def test_a_late_rank_is_found_among_those_of_its_run(tmp_path):
         for path in torch_trace.write_run(tmp_path / f"span{span}", ranks=2, steps=3, layers=2, seed=span):
             path.rename(tmp_path / path.name.replace(".17000", f".18{span}00"))
         (tmp_path / f"span{span}").rmdir()
-    found = report(tmp_path)
+    found = report(tmp_path, "distributed", "findings")
     told = {row[1]: row[3] for row in found["views"]["distributed"]["tables"]["transfer"]["rows"] if row[0] == "all"}
     late = {row[3]: row[5] for worker in found["views"]["findings"]["workers"].values()
             for row in worker["tables"]["findings"]["rows"] if row[1] == "late_rank"}  # fmt: skip

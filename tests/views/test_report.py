@@ -33,10 +33,14 @@ ASKED = [
     ("", None, None), ("engine=GDMA", None, None), ("", (100_000, 300_000), None), ("dur>1us", (0, 450_000), None),
     ("", None, 3), ("name=mm2* | wait", (50_000, 700_000), 1), ("dur<0", None, None), ("", (899_000, 899_001), 2),
 ]  # fmt: skip
-#: The same of traces, whose steps are asked for too: filter, range, whether one unit alone, step.
+#: The same of traces, whose steps are asked for too: sample, filter, range, unit, step. Each kind of selection is asked
+#: of one of them, several at once and steps of both.
 ASKED_OF_STEPS = [
-    ("", None, False, None), ("dur>2us", (100_000, 900_000), False, None), ("", (50_000, 1_200_000), True, None),
-    ("", None, False, 1), ("dur>2us", None, False, 1), ("", (100_000, 900_000), False, 1), ("dur>2us", None, True, 1),
+    ("torch_cuda_synthetic", "", None, None, None),
+    ("ascend_synthetic", "dur>2us", (100_000, 900_000), None, None),
+    ("torch_cuda_synthetic", "", (50_000, 1_200_000), "GPU 1", None), ("torch_cuda_synthetic", "", None, None, 1),
+    ("ascend_synthetic", "", None, None, 1), ("torch_cuda_synthetic", "dur>2us", (100_000, 900_000), None, 1),
+    ("ascend_synthetic", "dur>2us", None, "NPU 1", 1),
 ]  # fmt: skip
 
 
@@ -139,10 +143,9 @@ def test_screen_command_line_and_python_tell_the_same(capsys, filter_text, windo
     check_parity(capsys, SOUND, filter_text, window, group, None)
 
 
-@pytest.mark.parametrize(("filter_text", "window", "group", "step"), ASKED_OF_STEPS)
-@pytest.mark.parametrize(("name", "groups"), [("torch_cuda_synthetic", "GPU 1"), ("ascend_synthetic", "NPU 1")])
-def test_they_do_of_traces_and_steps(capsys, name, groups, filter_text, window, group, step):
-    check_parity(capsys, SAMPLES / name, filter_text, window, groups if group else None, step)
+@pytest.mark.parametrize(("name", "filter_text", "window", "group", "step"), ASKED_OF_STEPS)
+def test_they_do_of_traces_and_steps(capsys, name, filter_text, window, group, step):
+    check_parity(capsys, SAMPLES / name, filter_text, window, group, step)
 
 
 def check_parity(capsys, path, filter_text, window, group, step):

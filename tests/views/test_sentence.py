@@ -34,7 +34,7 @@ def said(query, *more):
 def test_its_number_is_that_of_a_row_of_the_findings(name, capsys):
     """All faces say one sentence, and the time and share in it are those of the row that it is made of."""
     path = str(SAMPLES / name)
-    assert main(["report", path, "--json"]) in (0, 1)
+    assert main(["report", path, "findings", "--json"]) in (0, 1)
     record = json.loads(capsys.readouterr().out)
     told = record["sentence"]
     found = record["views"]["findings"]
@@ -44,7 +44,7 @@ def test_its_number_is_that_of_a_row_of_the_findings(name, capsys):
             for table in tables for row in table["rows"]]  # fmt: skip
     gains = {time_text(round(row["gain_us"] * 1000)) for row in rows if row["gain_us"] is not None}
     assert any(gain in told for gain in gains) or told.startswith("Nothing stands out")
-    assert main(["report", path]) in (0, 1)
+    assert main(["report", path, "findings"]) in (0, 1)
     assert capsys.readouterr().out.splitlines()[0] == told
     assert main(["summary", path]) in (0, 1)
     summary = capsys.readouterr().out.splitlines()[0]

@@ -74,8 +74,9 @@ def write_trace(path: Path, model: Model, *, steps: int = 4, operators: bool = T
     return str(file)
 
 
-def diff(capsys: pytest.CaptureFixture[str], *words: str, status: int = 0) -> dict:
-    assert main(["diff", *words, "--json"]) == status
+def diff(capsys: pytest.CaptureFixture[str], *words: str, views: Sequence[str] = ("units",), status: int = 0) -> dict:
+    """The record of a comparison; its verdict does not depend on the views."""
+    assert main(["diff", *words, *views, "--json"]) == status
     record: dict = json.loads(capsys.readouterr().out)
     jsonschema.Draft202012Validator(json.loads(schema_text("diff"))).validate(record)
     return record
@@ -100,7 +101,7 @@ def parts(record: Mapping, view: str) -> dict[str, dict]:
 
 def test_across_vendors_operators_are_the_reason_not_names_of_kernels(capsys, tmp_path):
     paths = write_trace(tmp_path / "h100", H100), write_trace(tmp_path / "mi300", MI300, jitter=2)
-    record = diff(capsys, *paths)
+    record = diff(capsys, *paths, views=())
     why = record["verdict"]["why"]
     told = dict(re.findall(r"(aten::\w+) [^(]*?\(([-+][\d.]+)%\)", why.replace("took longer: ", "")))
     assert {name: round(float(share)) for name, share in told.items()} == pytest.approx(
@@ -211,7 +212,7 @@ def test_steps_of_the_host_are_compared_where_no_device_works(capsys):
 def test_pytorch_is_compared_with_ascend_by_operator(capsys, tmp_path):
     model: Model = (("aten::addmm", [("gemm", 50)], "Linear"), ("aten::relu", [("relu", 5)], "Linear"))
     trace, ascend = write_trace(tmp_path / "gpu", model), str(SAMPLES / "ascend_synthetic" / "rank0_ascend_pt")
-    record = diff(capsys, trace, ascend, "operators")
+    record = diff(capsys, trace, ascend, views=["operators"])
     rows = {row[0]: row for row in record["views"]["operators"]["tables"]["by_name"]["rows"]}
     # 12 of 41.5 us and 12 of 6.25 us, as the view `operators` of Ascend has them
     assert rows["aten::addmm"][2] == pytest.approx(498)

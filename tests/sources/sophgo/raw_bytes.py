@@ -10,10 +10,10 @@ import numpy as np
 from hypothesis import HealthCheck, settings
 
 MONITOR_TIU, MONITOR_GDMA, DYN_DATA, DYN_EXTRA, MONITOR_SDMA, MONITOR_CDMA, DES_KV = 3, 4, 5, 6, 11, 12, 17
-#: The same examples in every run, as many as a second allows.
+#: The same examples in every run, as many as half a second allows.
 FIXED = settings(
     derandomize=True,
-    max_examples=40,
+    max_examples=20,
     database=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )

@@ -99,7 +99,7 @@ def test_any_bytes_in_any_file(tmp_path_factory: pytest.TempPathFactory, core: b
     read_whole(open_profile(path))
 
 
-@settings(raw.FIXED, max_examples=60)
+@settings(raw.FIXED, max_examples=30)
 @given(st.lists(st.integers(0, 2**32 - 1), max_size=40), st.integers(1, 20), st.data())
 def test_any_words_as_nodes_of_sound_records(
     tmp_path_factory: pytest.TempPathFactory, words: list[int], count: int, data: Any

@@ -70,7 +70,7 @@ def test_very_many_launches_are_not_all_tried():
     assert order_of(many * 2, many, many) == "s" * 3000 + "d" * 3000
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.data())
 def test_any_bytes_in_streams_and_nodes_are_read(data):
     source = capture("bmodel_dynamic")

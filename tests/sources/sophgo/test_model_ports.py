@@ -171,7 +171,7 @@ def test_very_many_launches_and_streams_are_left_alone(tmp_path, cores):
     assert told(profile, "none of its command streams explains") == 3000
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.data())
 def test_any_bytes_in_streams_and_records_are_read(data):
     source = capture("bmodel_cdma_port")

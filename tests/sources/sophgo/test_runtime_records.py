@@ -297,16 +297,23 @@ def test_a_launch_that_lost_its_first_records_goes_on_from_the_runtime_s(
 # -- hostile ------------------------------------------------------------------
 
 
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, bytes]:
+    """A capture that is written over and over, and the records of its first core as they were."""
+    path, _ = _written("measured", tmp_path_factory.mktemp("measured"))
+    return path, (path / "cdmlib0_0.profile").read_bytes()
+
+
 @raw.FIXED
 @given(st.lists(st.tuples(st.integers(0, 3000), st.integers(0, 255)), min_size=1, max_size=30))
-def test_random_bytes_among_the_records_do_no_harm(tmp_path_factory: Any, changes: list[tuple[int, int]]) -> None:
-    parent = tmp_path_factory.mktemp("random")
-    path, _ = _written("measured", parent)
-    file = path / "cdmlib0_0.profile"
-    data = bytearray(file.read_bytes())
+def test_random_bytes_among_the_records_do_no_harm(
+    measured: tuple[Path, bytes], changes: list[tuple[int, int]]
+) -> None:
+    path, sound = measured
+    data = bytearray(sound)
     for place, value in changes:
         data[place % len(data)] = value
-    file.write_bytes(bytes(data))
+    (path / "cdmlib0_0.profile").write_bytes(bytes(data))
     try:
         profile = open_profile(path)
     except UnreadableError:

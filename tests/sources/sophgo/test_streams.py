@@ -196,7 +196,7 @@ def test_an_engine_without_commands_gives_one_undecodable() -> None:
     assert registers.decode(the("bm1688"), "CDMA", bytes(100)) is None
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(st.sampled_from(FAMILIES), st.integers(0, 2**32), st.data())
 def test_hostile_streams_are_walked_without_gaps(where: tuple[str, str], seed: int, data: st.DataObject) -> None:
     chip, family = where

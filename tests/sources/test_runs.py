@@ -71,7 +71,7 @@ def test_a_user_is_told_of_runs_of_sessions_and_of_clocks_that_differ():
     # a copy lies beside it, or two stages of a server are recorded in turn
     copied = told(rank(0, 0, 5), rank(0, 0, 5), rank(1, 0, 5))
     assert copied == "1 of 3 recordings are of a worker that another records at the same time."
-    stages = [Recorded("a", 0, 5, 0, "2 nccl", stage=stage) for stage in ("EXTEND", "DECODE")]
+    stages = [UnplacedRecording("a", 0, 5, 0, "2 nccl", stage=stage) for stage in ("EXTEND", "DECODE")]
     assert told(*stages) == "2 recordings of the run, one after the other."
 
 

@@ -57,7 +57,7 @@ GENERIC: Final = (
 #: The view of a profile with a baseline.
 COMPARISON: Final = View(
     "comparison", "Against the base", "What changed from the base, why, and what contributes.",
-    f"{_HERE}.diff:verdict_view", in_summary=False, place="first", compared=False,
+    f"{_HERE}.diff_report:verdict_view", in_summary=False, place="first", compared=False,
 )  # fmt: skip
 
 

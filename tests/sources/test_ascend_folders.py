@@ -22,6 +22,7 @@ from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model import Severity
 from tpuprof_tui.sources.ascend.read.folders import NamedFile, named_file, newest_export, profiles_at, seconds_of
 from tpuprof_tui.sources.catalog import Catalog, open_profile
+from tpuprof_tui.views.registry import ask
 
 PROF = "PROF_000001_20260601101010101_ABCDEFGHIJKLMNOP"
 MSPROF = f"{PROF}/mindstudio_profiler_output"
@@ -678,6 +679,16 @@ def test_tables_on_another_clock_than_the_timeline_are_told(tmp_path, capsys):
     assert "joined with no slice" in told(tmp_path)
     timeline.unlink()
     assert figures(report(tmp_path, capsys, "kernels"), "kernels", "busy_us") == [21]
+
+
+def test_a_filter_says_which_kernels_of_a_table_it_cannot_have(tmp_path):
+    write(tmp_path / "trace_view.json", events(10, 11, 12))
+    write(tmp_path / "kernel_details.csv", kernels(10, 11, 12).replace("op1,", "other,"))
+    profile = open_profile(tmp_path)
+    notes = {text: [note for note in ask(profile, "kernels", filter=text).notes if "in no filter" in note]
+             for text in ("", "dur>0us", "!(dur>0us)")}  # fmt: skip
+    said = "1 kernel of kernel_details.csv without a slice of the timeline: in no filter."
+    assert notes == {"": [], "dur>0us": [said], "!(dur>0us)": [said]}
 
 
 def test_msprof_writes_no_release_but_a_duration(tmp_path, capsys):

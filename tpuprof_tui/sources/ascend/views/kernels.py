@@ -14,6 +14,7 @@ from tpuprof_tui.analysis.pivot import Figure, Frame, GroupBy, key, least, mean_
 from tpuprof_tui.analysis.pivot import rows as count
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.filters import text_condition
+from tpuprof_tui.formats.units import plural
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.model.intervals import Intervals
 from tpuprof_tui.model.table import Table as Records
@@ -82,9 +83,13 @@ def kernels(query: Query, rank: RecordedRank) -> Answer:
             )
         missing.append(lacks("by_type", message, needs,
                              "export text with profiler_level=Level1, or msprof --task-time=l1"))  # fmt: skip
-    return Answer(_facts(table, rank, rows), tuple(tables), missing=tuple(missing), source=table.file,
-                  notes=("Bound: the pipe with the largest ratio; below 60% no pipe is full: latency, synchronisation "
-                         "or too few blocks.",) if table.texts["bound"] else ())  # fmt: skip
+    notes = ["Bound: the pipe with the largest ratio; below 60% no pipe is full: latency, synchronisation or too few "
+             "blocks."] if table.texts["bound"] else []  # fmt: skip
+    unmatched = int((table["event"] < 0).sum()) if query.condition and "event" in table else 0
+    if unmatched:
+        notes.append(f"{plural(unmatched, 'kernel')} of {table.file} without a slice of the timeline: in no filter.")
+    return Answer(_facts(table, rank, rows), tuple(tables), notes=tuple(notes), missing=tuple(missing),
+                  source=table.file)  # fmt: skip
 
 
 def _facts(table: Records, rank: RecordedRank, rows: I64) -> tuple[Fact, ...]:

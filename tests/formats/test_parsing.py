@@ -72,6 +72,11 @@ def test_what_is_no_range_is_one_sentence(text):
         range_typed(text, BASE)
 
 
+def test_a_part_of_no_time_is_none():
+    with pytest.raises(TypedError, match="no event has one"):
+        range_typed("25%..60%", TimeBase(0, 0))
+
+
 def test_without_a_clock_there_are_no_cycles():
     with pytest.raises(TypedError, match="no clock"):
         time_typed("8000c", PLAIN)

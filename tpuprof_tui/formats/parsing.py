@@ -92,7 +92,8 @@ def range_typed(text: str, base: TimeBase) -> tuple[int | None, int | None]:
     from_start = base if start is None else TimeBase(base.start, base.end, start, base.mhz, base.cycles)
     end = time_typed(sides[1], from_start) if sides[1] else None
     if start is not None and end is not None and end <= start:
-        raise TypedError(f"{text.strip()!r} ends before it starts.")
+        why = "ends before it starts" if base.end > base.start else "is of no time: no event has one"
+        raise TypedError(f"{text.strip()!r} {why}.")
     return start, end
 
 

@@ -30,7 +30,7 @@ from ..drawing.glyphs import Glyphs
 from ..drawing.theme import Palette
 from ..settings.actions import bindings, columns_named
 from ..shell.messages import Background, ChangeState, CopyText, Request, ShowMessage
-from .lines import MOVES
+from .lines import MOVES, StyledLines
 from .prompt import Hint, PromptRequest, ask
 from .table_rows import AT_ONCE, GAP, ColumnLayout, SortedRows, sorted_rows
 
@@ -51,7 +51,7 @@ _CHANGES: Final[Mapping[str, Callable[[DisplayState], DisplayState]]] = {
 }
 
 
-class EventTable(ScrollView, can_focus=True, inherit_bindings=False):
+class EventTable(StyledLines, ScrollView, can_focus=True, inherit_bindings=False):
     """Events of the scope as rows; keys move the cursor, choose columns, or request state changes."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("list", "wide", "table")]
@@ -189,7 +189,7 @@ class EventTable(ScrollView, can_focus=True, inherit_bindings=False):
 
     def render_line(self, y: int) -> Strip:
         """Renders the header or a row."""
-        return self._line(y).apply_style(self.rich_style)
+        return self.styled(self._line(y))
 
     def _line(self, y: int) -> Strip:
         width, rows = self.size.width, self.rows

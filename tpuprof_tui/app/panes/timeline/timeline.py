@@ -13,7 +13,6 @@ from textual.binding import BindingType
 from textual.content import Content
 from textual.geometry import Region
 from textual.strip import Strip
-from textual.widget import Widget
 
 from tpuprof_tui.analysis.counter_lines import counter_curve, counter_lines
 from tpuprof_tui.analysis.index.lane_index import event_at
@@ -36,6 +35,7 @@ from tpuprof_tui.formats.text import fit
 from tpuprof_tui.formats.units import GUESS, amount_text, span_text
 from tpuprof_tui.model import INT_MISSING
 
+from ..lines import StyledLines
 from ..prompt import Hint, PromptRequest, ask
 from .changes import CHANGES, StateChange, event_selected, event_stepped, lane_opened
 from .layout import LaneLayout
@@ -164,7 +164,7 @@ def copied(session: Session, lane_number: int, row: int) -> str:
 _NARROW = 24
 
 
-class TimelinePane(Widget, can_focus=True):
+class TimelinePane(StyledLines, can_focus=True):
     """Lanes over time. Only visible rows are drawn; a moved cursor or selection repaints only the affected parts."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("timeline")]
@@ -303,7 +303,7 @@ class TimelinePane(Widget, can_focus=True):
 
     def render_line(self, y: int) -> Strip:
         """Renders a line: the ruler, a row, the legend, or the description at the cursor."""
-        return self._line(y).apply_style(self.rich_style)
+        return self.styled(self._line(y))
 
     def _line(self, y: int) -> Strip:
         lanes, width = self.lanes, self.lanes.width

@@ -221,8 +221,8 @@ class LaneColumns:
         operator = _coded(np.arange(len(names), dtype=np.int32), self._trace.name, self._launcher(rows))
         pairs, inverse = distinct((operator + 1) * np.int64(len(names)) + self._trace.name[rows])
         operators, kernels = np.divmod(pairs, max(len(names), 1))
-        given_id = ["", *names]
-        found = [category_of(given_id[one], names[own]) for one, own in zip(operators, kernels, strict=True)]
+        texts = ["", *names]
+        found = [category_of(texts[one], names[own]) for one, own in zip(operators, kernels, strict=True)]
         codes = np.array([CATEGORIES.index(each) for each in found], np.int32)[inverse]
         codes[activities == Activity.TRANSFER] = CATEGORIES.index(COPY)
         codes[activities == Activity.COMMUNICATION] = CATEGORIES.index(COLLECTIVES)

@@ -208,15 +208,15 @@ def _overview(selection: WorkerEvents) -> Answer:
         Fact("window_us", "First to last step", window, "duration", short_title="Span"),
     ]  # fmt: skip
     if recorded.has_kernels:
-        given_id = recorded.tensor_cores_known
+        known = recorded.tensor_cores_known
         used, unknown, listed = (ratio(int(counted_kernels["duration"][which].sum()), kernel_time)
                                  for which in (use.used, use.unknown, use.listed))  # fmt: skip
         facts += [
-            Fact("tensor_core_time_share", "Kernel time on tensor cores", used if given_id else None, "share",
-                 shown=given_id),
+            Fact("tensor_core_time_share", "Kernel time on tensor cores", used if known else None, "share",
+                 shown=known),
             Fact("tensor_core_unknown_share", "Tensor cores not known", unknown, "share",
-                 shown=given_id and bool(unknown)),
-            Fact("tensor_core_share", "Tensor cores by TensorBoard's list", listed, "share", shown=given_id),
+                 shown=known and bool(unknown)),
+            Fact("tensor_core_share", "Tensor cores by TensorBoard's list", listed, "share", shown=known),
         ]  # fmt: skip
     columns = [
         Column("step", "Step"), Column("start_us", "Start", "time"),
@@ -258,9 +258,9 @@ class TensorCoreUse:
     """
 
     def __init__(self, recorded: RecordedTrace, kernels: Frame) -> None:
-        given_id = recorded.tensor_cores_known
-        self.used = kernels.has("name", lambda name: given_id and tensor_core_use(name) is True)
-        self.unknown = kernels.has("name", lambda name: not given_id or tensor_core_use(name) is None)
+        known = recorded.tensor_cores_known
+        self.used = kernels.has("name", lambda name: known and tensor_core_use(name) is True)
+        self.unknown = kernels.has("name", lambda name: not known or tensor_core_use(name) is None)
         self.listed = kernels.has("name", uses_tensor_cores)
 
 
@@ -363,8 +363,8 @@ def _peak(memory: Records, device: str | None) -> int | None:
     if device is None or not device.isdecimal():
         return None
     on_device = np.isin(memory["device_type"], GPU_TYPES) & (memory["device_id"] == int(device))
-    given_id = memory["allocated"][on_device & (memory["allocated"] != INT_MISSING)]
-    return int(given_id.max()) if len(given_id) else None
+    known = memory["allocated"][on_device & (memory["allocated"] != INT_MISSING)]
+    return int(known.max()) if len(known) else None
 
 
 _WORDS: Final = (

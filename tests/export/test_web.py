@@ -124,6 +124,10 @@ def test_all_that_fits_is_written():
     assert cut_time(chosen, 2) == 5  # the two that start together stay or go together
     assert cut_time(chosen, 1) == 5
     assert cut_time([ChosenLane(0, lane, np.array([1, 3]), 2)], 1) == 9
+    # of contiguous rows, too, only these count
+    part = ChosenLane(0, lane, slice(1, 3), 2)
+    assert [part.before(int(lane["start"][row])) for row in range(4)] == [0, 0, 0, 2]
+    assert len(part.index().lane) == 2
 
 
 def test_a_selection_leaves_the_rest_out(tmp_path):

@@ -104,7 +104,9 @@ class ChosenLane(Struct, frozen=True, eq=False):
     def before(self, time: int) -> int:
         """Number of selected rows that start before a time, ns."""
         row = int(np.searchsorted(self.lane["start"], time, side="left"))
-        return min(row, self.count) if isinstance(self.rows, slice) else int(np.searchsorted(self.rows, row))
+        if isinstance(self.rows, slice):
+            return int(min(max(row - self.rows.start, 0), self.count))
+        return int(np.searchsorted(self.rows, row))
 
     def parts(self, count: int) -> Iterator[tuple[Rows, int]]:
         """Splits the first ``count`` selected rows into parts of at most ``SLICE``, each with its number of rows."""
@@ -112,7 +114,7 @@ class ChosenLane(Struct, frozen=True, eq=False):
 
     def index(self) -> LaneIndex:
         """Builds the index of the selected rows."""
-        if isinstance(self.rows, slice):
+        if self.count == len(self.lane):
             return build_index(self.lane)
         needed = ("start", "end", "role", "bytes")
         return build_index(self.lane.select_rows(self.rows, eager=needed, only=needed))

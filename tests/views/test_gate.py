@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import re
@@ -517,6 +518,19 @@ def test_other_numbers_of_units_and_steps_are_told(capsys, tmp_path):
         main(["gate", str(tmp_path / "two"), "--against", base, "--json"])
         why = json.loads(capsys.readouterr().out)["verdict"]["why"]
         assert "The other has 1 unit more (1 -> 2). The other has 1 step more (3 -> 4)." in why
+
+
+def test_a_host_that_one_side_alone_records_is_told(capsys, tmp_path):
+    torch_trace.write_run(tmp_path / "both", ranks=1, steps=3, layers=2)
+    (path,) = (tmp_path / "both").glob("*.json*")
+    trace = json.loads(gzip.decompress(path.read_bytes()))
+    kept = ("kernel", "gpu_memcpy", "gpu_memset")
+    trace["traceEvents"] = [each for each in trace["traceEvents"] if each["ph"] == "M" or each.get("cat") in kept]
+    (tmp_path / "device").mkdir()
+    (tmp_path / "device" / path.name.removesuffix(".gz")).write_text(json.dumps(trace))
+    for base, other, where in (("both", "device", "other"), ("device", "both", "base")):
+        main(["gate", str(tmp_path / other), "--against", str(tmp_path / base), "--json"])
+        assert f"No host is recorded in the {where}." in json.loads(capsys.readouterr().out)["verdict"]["why"]
 
 
 def test_names_beyond_the_third_of_different_launches_are_counted(capsys):

@@ -103,7 +103,8 @@ def side_of(query: Query, path: str, *, findings: bool = False, views: Collectio
     stepped = bool(steps) and not query.steps.guessed
     run = Run(path, figures, comparison.lost.base, signatures, recorded_operands(query.profile),
               names_by_code(query.profile), has_lost_records(compared), query.profile.is_fragmentary,
-              stepped, len(query.profile.units), stepped * len(uniques(query.steps.steps.number)))  # fmt: skip
+              stepped, len(query.profile.units), stepped * len(uniques(query.steps.steps.number)),
+              sum(lane.on_host and len(lane) > 0 for lane in query.profile.lanes))  # fmt: skip
     return Side(
         (run,), words.source, query.profile.device.chip if words.one_chip else "",
         dict(words.work_breakdowns).get("kernels", ""), _findings(query) if findings else (),
@@ -301,10 +302,12 @@ def _severity(outcome: RuleOutcome) -> tuple[float, bool]:
 
 
 def _more(base: Run, other: Run) -> Iterator[str]:
-    """Other numbers of units and marked steps: then all sums differ."""
+    """Other numbers of units and marked steps: then all sums differ; and a host of one side alone, in its total."""
     for word, counts in ((Word("unit"), (base.units, other.units)), (Word("step"), (base.steps, other.steps))):
         if all(counts) and counts[0] != counts[1]:
             yield f"The other has {word.more(*counts)}."
+    if min(hosts := (base.host_lanes, other.host_lanes)) == 0 < max(hosts):
+        yield f"No host is recorded in the {'base' if hosts[1] else 'other'}."
 
 
 def _other_launches(base: Side, other: Side) -> str:

@@ -69,6 +69,7 @@ class Run(Struct, frozen=True):
     stepped: bool = False  #: Whether it has marked steps
     units: int = 0  #: Number of its units; 0: unknown
     steps: int = 0  #: Number of its marked steps
+    host_lanes: int = -1  #: Number of lanes of its host; -1: unknown
 
     def renamed(self, names: Mapping[str, str]) -> Run:
         """The run with joint names of figures (`joint_names`); those that get one name are added up."""

@@ -12,7 +12,6 @@ from textual.binding import BindingType
 from textual.geometry import Region, Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
-from textual.widget import Widget
 from textual.worker import Worker
 
 from tpuprof_tui.formats.escape import clean
@@ -50,27 +49,14 @@ def as_text(lines: Iterable[Strip]) -> str:
     return " ".join(word for word in words if not _BLOCKS.issuperset(word))
 
 
-class StyledLines(Widget):
-    """A pane whose lines have its own style, computed once for all that are drawn: that takes longer than a line."""
-
-    _drawn_style: Style | None = None
-
-    def render_lines(self, crop: Region) -> list[Strip]:
-        """Renders the lines of a region."""
-        self._drawn_style = self.rich_style
-        return super().render_lines(crop)
-
-    def styled(self, strip: Strip) -> Strip:
-        """A line in the pane's style."""
-        return strip.apply_style(self._drawn_style or self.rich_style)
-
-
-class LinesView(StyledLines, ScrollView, can_focus=True):
+class LinesView(ScrollView, can_focus=True):
     """Lines built for the width of the pane, with a cursor if some of them are items.
 
     Subclasses override ``build``; the item numbers in its result determine which lines the cursor can be on.
     """
 
+    #: Style of the pane, computed once for all lines that are drawn: that takes longer than a line.
+    _drawn_style: Style | None = None
     #: Words for the line under the cursor, and for all lines, in the message after copying.
     copied_as = ("line", "lines")
 
@@ -140,7 +126,7 @@ class LinesView(StyledLines, ScrollView, can_focus=True):
 
     def render_lines(self, crop: Region) -> list[Strip]:
         """Renders the lines of a region, and records the items and cursor that they show."""
-        self._painted = self.items, self.cursor
+        self._painted, self._drawn_style = (self.items, self.cursor), self.rich_style
         return super().render_lines(crop)
 
     def render_line(self, y: int) -> Strip:
@@ -148,11 +134,11 @@ class LinesView(StyledLines, ScrollView, can_focus=True):
         width = self.size.width
         number = y + self.scroll_offset.y
         if not 0 <= number < len(self.lines):
-            return self.styled(Strip.blank(width))
+            return Strip.blank(width, self._drawn_style or self.rich_style)
         strip = self._cut(self.lines[number]).adjust_cell_length(width, Style.null())
         if self.items and self.items[number] >= 0 and self.items[number] == self.cursor:
             strip = self._highlighted(strip, number)
-        return self.styled(strip)
+        return strip.apply_style(self._drawn_style or self.rich_style)
 
     def _cut(self, strip: Strip) -> Strip:
         """A line that is longer than the pane is wide, cut with an ellipsis."""

@@ -30,7 +30,7 @@ from ..drawing.glyphs import Glyphs
 from ..drawing.theme import Palette
 from ..settings.actions import bindings, columns_named
 from ..shell.messages import Background, ChangeState, CopyText, Request, ShowMessage
-from .lines import MOVES, StyledLines
+from .lines import MOVES
 from .prompt import Hint, PromptRequest, ask
 from .table_rows import AT_ONCE, GAP, ColumnLayout, SortedRows, sorted_rows
 
@@ -51,13 +51,15 @@ _CHANGES: Final[Mapping[str, Callable[[DisplayState], DisplayState]]] = {
 }
 
 
-class EventTable(StyledLines, ScrollView, can_focus=True, inherit_bindings=False):
+class EventTable(ScrollView, can_focus=True, inherit_bindings=False):
     """Events of the scope as rows; keys move the cursor, choose columns, or request state changes."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("list", "wide", "table")]
     DEFAULT_CSS = """
     EventTable { scrollbar-size-vertical: 1; scrollbar-size-horizontal: 1; overflow: auto auto; }
     """
+
+    _drawn_style: Style | None = None
 
     def __init__(self, session: Session, state: DisplayState, palette: Palette, glyphs: Glyphs) -> None:
         super().__init__(id="table")
@@ -187,9 +189,14 @@ class EventTable(StyledLines, ScrollView, can_focus=True, inherit_bindings=False
         if lines:
             self.refresh(*(Region(0, line, self.size.width, 1) for line in lines))
 
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Renders the lines of a region in the style of the pane, computed once."""
+        self._drawn_style = self.rich_style
+        return super().render_lines(crop)
+
     def render_line(self, y: int) -> Strip:
         """Renders the header or a row."""
-        return self.styled(self._line(y))
+        return self._line(y).apply_style(self._drawn_style or self.rich_style)
 
     def _line(self, y: int) -> Strip:
         width, rows = self.size.width, self.rows

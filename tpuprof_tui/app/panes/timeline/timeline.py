@@ -8,11 +8,13 @@ import numpy as np
 from msgspec.structs import replace
 from rich.cells import cell_len
 from rich.segment import Segment
+from rich.style import Style
 from textual import events
 from textual.binding import BindingType
 from textual.content import Content
 from textual.geometry import Region
 from textual.strip import Strip
+from textual.widget import Widget
 
 from tpuprof_tui.analysis.counter_lines import counter_curve, counter_lines
 from tpuprof_tui.analysis.index.lane_index import event_at
@@ -35,7 +37,6 @@ from tpuprof_tui.formats.text import fit
 from tpuprof_tui.formats.units import GUESS, amount_text, span_text
 from tpuprof_tui.model import INT_MISSING
 
-from ..lines import StyledLines
 from ..prompt import Hint, PromptRequest, ask
 from .changes import CHANGES, StateChange, event_selected, event_stepped, lane_opened
 from .layout import LaneLayout
@@ -164,11 +165,12 @@ def copied(session: Session, lane_number: int, row: int) -> str:
 _NARROW = 24
 
 
-class TimelinePane(StyledLines, can_focus=True):
+class TimelinePane(Widget, can_focus=True):
     """Lanes over time. Only visible rows are drawn; a moved cursor or selection repaints only the affected parts."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("timeline")]
     DEFAULT_CSS = "TimelinePane { height: 1fr; }"
+    _drawn_style: Style | None = None
 
     def __init__(self, session: Session, state: DisplayState, palette: Palette, glyphs: Glyphs) -> None:
         super().__init__(id="timeline")
@@ -296,14 +298,15 @@ class TimelinePane(StyledLines, can_focus=True):
         self.refresh(*regions)
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """Renders the lines of a region; fits the layout and finds the selected row once for all of them."""
+        """Renders the lines of a region; layout, selected row and the pane's style are found once for all of them."""
         self._fit()
+        self._drawn_style = self.rich_style
         self._selected = self.lanes.selected_row(self.lanes.state)
         return super().render_lines(crop)
 
     def render_line(self, y: int) -> Strip:
         """Renders a line: the ruler, a row, the legend, or the description at the cursor."""
-        return self.styled(self._line(y))
+        return self._line(y).apply_style(self._drawn_style or self.rich_style)
 
     def _line(self, y: int) -> Strip:
         lanes, width = self.lanes, self.lanes.width

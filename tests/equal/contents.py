@@ -185,4 +185,4 @@ def _text(body: bytes) -> dict[Place, Any]:
     return found
 
 
-sys.path[:0] = [str(Path(__file__).resolve().parents[1] / name) for name in ("export", "")]
+sys.path[:0] = [str(Path(__file__).resolve().parents[1] / "export")]

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as pb
-from profiles import selected_query
 
 from tpuprof_tui.model import Profile
 from tpuprof_tui.sources.sophgo.files.perfetto import write_perfetto
@@ -149,6 +148,8 @@ class TraceReader:
 
 
 def written(profile: Profile, dependencies=None, **selection) -> dict:
+    from profiles import selected_query  # programs beside the tests read traces, too, and have no profiles
+
     stream = io.BytesIO()
     size = write_perfetto(selected_query(profile, **selection), stream, dependencies=dependencies)
     assert size == len(stream.getvalue())

@@ -13,6 +13,7 @@ from tpuprof_tui.model import Lane, Profile, Role
 from tpuprof_tui.model.lane import ALL, Rows, row_count, row_numbers
 from tpuprof_tui.model.table import Table
 
+from .index.lane_index import begun_before
 from .index.ordering import column_values
 from .pivot import Frame
 from .selecting.filter_masks import apply_filter
@@ -94,13 +95,16 @@ def selected_rows(
     return rows
 
 
-def numbers_in(session: Session, scope: Scope, window: tuple[int, int] | None = None, condition: str = "") -> Ints:
-    """Numbers of the events of a scope that start in a window and pass a filter; int64, ascending."""
-    if scope.everything and window is None and not condition:
+def numbers_in(
+    session: Session, scope: Scope, window: tuple[int, int] | None = None, condition: str = "",
+    lanes: Collection[int] | None = None,
+) -> Ints:  # fmt: skip
+    """Numbers of the events of a scope that start in a window and pass a filter, of some lanes; int64, ascending."""
+    if scope.everything and window is None and not condition and lanes is None:
         return np.arange(session.profile.event_count, dtype=np.int64)
     owners = session.profile.groups.within(scope.group) if scope.lane < 0 else frozenset[int]()
     parts = (row_numbers(selected_rows(session, number, window, condition, owners)) + session.offsets[number]
-             for number in session.lanes_in(scope))  # fmt: skip
+             for number in session.lanes_in(scope) if lanes is None or number in lanes)  # fmt: skip
     return np.concatenate([np.zeros(0, np.int64), *parts])
 
 
@@ -145,11 +149,9 @@ def starting_in(times: Array, window: tuple[int, int], last: int) -> npt.NDArray
 def _rows_in(lane: Lane, window: tuple[int, int], last: int, *, reaching: bool) -> Rows:
     if lane.is_aside:
         return slice(0, 0)
-    start, first = lane["start"], 0
-    if not reaching:
-        first = int(np.searchsorted(start, window[0]))
-    stop = int(np.searchsorted(start, window[1], side="right" if window[1] >= last else "left"))
-    rows = slice(first, max(first, stop))
+    start = lane["start"]
+    first = 0 if reaching else int(np.searchsorted(start, window[0]))
+    rows = slice(first, max(first, begun_before(start, window[1], last)))
     return np.flatnonzero((start[rows] >= window[0]) | (lane.take("end", rows) > window[0])) if reaching else rows
 
 

@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from tpuprof_tui.analysis.events import selected_rows
 from tpuprof_tui.analysis.query import Query
-from tpuprof_tui.analysis.selecting.filters import with_step
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.formats.escape import line_text
@@ -47,8 +46,8 @@ def rows_of(query: Query, number: int, *, reaching: bool = False) -> Rows:
     of_others = bool(beside) and set(beside).isdisjoint(query.units)
     if of_others or groups.unit_of(lane.group) >= 0 or "owner" in lane:
         return query.rows(number, reaching=reaching)
-    condition = query.filter if query.step is None else with_step(query.filter, query.step)
-    return selected_rows(query.session, number, query.range, condition, reaching=reaching)
+    anyone = query if query.listed_units is None else replace(query, listed_units=None)
+    return selected_rows(query.session, number, query.range, anyone.full_filter, reaching=reaching)
 
 
 def rows_by_lane(query: Query) -> list[Rows]:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
+from tpuprof_tui.analysis.events import numbers_in
 from tpuprof_tui.analysis.index.ordering import has_column
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.filters import filter_keys
@@ -24,7 +25,7 @@ from tpuprof_tui.errors import UsageError
 from tpuprof_tui.formats.escape import csv_text, json_text, utf8_text
 from tpuprof_tui.formats.rendering import Field, rendered_rows
 from tpuprof_tui.model import INT_MISSING, Column, Lane, Profile, Vocabulary, is_missing
-from tpuprof_tui.model.lane import Array, Rows, row_numbers
+from tpuprof_tui.model.lane import Array, Rows
 from tpuprof_tui.model.uniques import uniques
 
 from .selection import RowPage
@@ -147,12 +148,9 @@ def table_rows(
         sort: Sort order; None: by lane, then start.
     """
     session = query.session
-    parts = [
-        row_numbers(query.rows(number)) + session.offsets[number]
-        for number, lane in enumerate(query.profile.lanes)
-        if (kind is None or lane.kind == kind) and (on_host or not lane.on_host)
-    ]
-    numbers = np.concatenate([np.zeros(0, np.int64), *parts])
+    lanes = {number for number, lane in enumerate(query.profile.lanes)
+             if kind in (None, lane.kind) and (on_host or not lane.on_host)}  # fmt: skip
+    numbers = numbers_in(session, query.scope, query.range, query.full_filter, lanes)
     return TableRows(query.profile, session.offsets, numbers if sort is None else ordered(session, numbers, sort))
 
 

@@ -40,8 +40,13 @@ class LaneIndex(Struct, frozen=True, eq=False, weakref=True):
 
     def begun_before(self, end: int) -> int:
         """Number of events that start before the end of a window, or at it if that is the end of the recording."""
-        # windows next to one another share no event, yet the last one has the event of no length at its end
-        return int(np.searchsorted(self.starts, end, side="right" if end >= self.last else "left"))
+        return begun_before(self.starts, end, self.last)
+
+
+def begun_before(starts: Ints, end: int, last: int) -> int:
+    """Number of ascending ``starts`` before the end of a window, or at it if that is ``last``, the recording's end."""
+    # windows next to one another share no event, yet the last one has the event of no length at its end
+    return int(np.searchsorted(starts, end, side="right" if end >= last else "left"))
 
 
 class LaneCells(Struct, frozen=True, eq=False):

@@ -11,8 +11,7 @@ from tpuprof_tui.analysis.events import numbers_shown
 from tpuprof_tui.analysis.selecting.cell_texts import header_text, row_texts
 from tpuprof_tui.analysis.selecting.session import Ints, Session, ordered
 from tpuprof_tui.analysis.selecting.state import DisplayState, SelectedItem
-from tpuprof_tui.export import table
-from tpuprof_tui.export.table import SHARE
+from tpuprof_tui.export.table import SHARE, TableRows
 from tpuprof_tui.model import Column
 
 #: Gap between columns, in cells.
@@ -149,7 +148,7 @@ def sorted_rows(session: Session, state: DisplayState) -> tuple[Ints, int]:
     Those of the device come first: a host thread has many for each of them.
     """
     numbers = numbers_shown(session, state)
-    lanes, total_ns = session.profile.lanes, table.TableRows(session.profile, session.offsets, numbers).total_ns
+    lanes, total_ns = session.profile.lanes, TableRows(session.profile, session.offsets, numbers).total_ns
     if len({lane.on_host for lane in lanes}) < 2:
         return ordered(session, numbers, state.sort), total_ns
     edges = np.searchsorted(numbers, session.offsets).tolist()
